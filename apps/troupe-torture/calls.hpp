@@ -11,6 +11,13 @@
 
 namespace troupe::torture {
 
+/// Whether an engine, or a device, need not have a call.
+enum class Missing : std::uint8_t {
+  never,
+  itself,
+  library  ///< none of its library, of which the first call tells
+};
+
 /// A call of a library on operands of its own, of which a seed tells: see Trial for how it is made
 /// and judged.
 struct CallInfo {
@@ -18,7 +25,9 @@ struct CallInfo {
   std::string_view name;
   std::string_view operations;  ///< that it makes: "potrf potrs"
   DTypes dtypes;
-  bool may_be_missing = false;  ///< an engine, or a device, need not have it
+  Missing missing{};
+  /// An engine may answer `unsupported` to some of its forms: a run would end with that.
+  bool may_refuse = false;
 };
 
 /// All there are. An operation of a kind of calls has in m which of them it makes.

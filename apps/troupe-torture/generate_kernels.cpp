@@ -64,7 +64,8 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::primitives_call:
     case Kind::sparse_call:
     case Kind::direct_call:
-    case Kind::tensor_call: return add_call(op);
+    case Kind::tensor_call:
+    case Kind::dnn_call: return add_call(op);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:

@@ -174,6 +174,7 @@ void Generator::add_attention(Operation& op) {
 
 void Generator::add_call(Operation& op) {
   op.m = random_.of(calls_of(op.kind));
+  if (in_run() && call_of(op).may_refuse) return;
   std::vector<DType> dtypes;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     if (call_of(op).dtypes.has(static_cast<DType>(i))) dtypes.push_back(static_cast<DType>(i));

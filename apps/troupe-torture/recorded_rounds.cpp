@@ -200,6 +200,13 @@ class Workbench {
     device.fill(vector_, Half{0x3c00}), device.fill(mean_, Half{});
     attends_ = attend().wait().ok();
     if (!attends_) (void)device.take_error();
+    // A graph of layers: twice that vector, and what is below 0 of it is 0.
+    ones_ = layers_.input(DType::f16, {1, 1, 8});
+    twos_ = dnn::pointwise(layers_, dnn::Mode::relu,
+                           dnn::pointwise(layers_, dnn::Mode::add, ones_, ones_));
+    layers_.output(twos_, DType::f16);
+    doubled_ = device.alloc<Half>(8);
+    device.fill(doubled_, Half{});
     for (const auto& call : piece.calls()) {
       from_.emplace_back(buffers_[call.from], call.count, call.first);
       to_.emplace_back(buffers_[call.to], call.count, call.first);
@@ -210,7 +217,7 @@ class Workbench {
       state.add(fmt::format("buffer {}", i), buffers_[i]);
     state.add("flags", flags_), state.add("all turns", all_turns_), state.add("turns", turns_);
     state.add("squares", squares_), state.add("factor", factor_);
-    state.add("vector", vector_), state.add("mean", mean_);
+    state.add("vector", vector_), state.add("mean", mean_), state.add("doubled", doubled_);
     state.add_scratch(moved_);
   }
 
@@ -251,6 +258,9 @@ class Workbench {
     for (const auto one : device_->download(mean_)) {
       if (attends_ && one.bits != 0x3c00) return "the mean of a vector";
     }
+    for (const auto two : device_->download(doubled_)) {
+      if (attends_ && two.bits != 0x4000) return "what layers make of a vector";
+    }
     return "";
   }
 
@@ -276,7 +286,10 @@ class Workbench {
   void others() const {
     device_->copy(squares_, factor_);
     device_->solver().potrf(blas::Uplo::lower, MatrixRef(factor_, kOrder, kOrder));
-    if (attends_) attend();
+    if (attends_) {
+      attend();
+      dnn::on(*device_).run(layers_, {{ones_, vector_}, {twos_, doubled_}});
+    }
     move_on(flags_);
   }
   /// The first goes to the end.
@@ -318,7 +331,9 @@ class Workbench {
   std::array<Ref, Piece::kBuffers> buffers_;
   GpuRef<std::int32_t> flags_, all_turns_, turns_, moved_;
   GpuRef<double> squares_, factor_;
-  GpuRef<Half> vector_, mean_;
+  GpuRef<Half> vector_, mean_, doubled_;
+  dnn::Graph layers_;
+  dnn::TensorId ones_, twos_;
   bool attends_ = false;
   std::vector<MovingRef<std::uint32_t>> from_, to_;  ///< of the calls
 };

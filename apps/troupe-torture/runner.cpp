@@ -243,7 +243,8 @@ void Runner::check_told(const Round& round, const Codes& codes, const Result<voi
   for (const auto& script : round.scripts[0][static_cast<std::size_t>(rank_)]) {
     for (const auto& op : script) {
       failed = failed || (op.fails != Errc::ok && static_cast<Errc>(codes.of(op.id)) == op.fails);
-      may_tell = may_tell || op.kind == Kind::wrong || random_.lacks(op);
+      may_tell = may_tell || op.kind == Kind::wrong || random_.lacks(op) ||
+                 (is_call(op.kind) && call_of(op).may_refuse);
     }
   }
   if (!told.ok() && !told.error().message.empty() && !may_tell && !failed)

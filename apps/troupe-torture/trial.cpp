@@ -1,5 +1,7 @@
 #include "trial.hpp"
 
+#include <troupe/sequence.hpp>
+
 #include "account.hpp"
 
 namespace troupe::torture {
@@ -9,10 +11,33 @@ Future<void> in_turn(std::vector<Future<void>> futures) {
   for (const auto& future : futures) co_await future;
 }
 
+Future<void> unless_unsupported(Future<void> future, std::shared_ptr<bool> refused, bool has_to) {
+  try {
+    co_await future;
+  } catch (const Exception& error) {
+    if (error.code() != Errc::unsupported) throw;
+    *refused = true;
+    co_return;
+  }
+  if (has_to) throw Exception({Errc::internal, 0, "a call is not refused that has to be"});
+}
+
 }  // namespace
 
 Future<void> Trial::over() const {
   return in_turn(futures_);
+}
+
+void Trial::call_or_record(const std::function<Future<void>()>& submit) {
+  if (flip()) return call(submit());
+  const auto sequence = device_->record([&] { (void)submit(); });
+  for (auto left = random.between(1, 3); left > 0; --left) call(sequence.run());
+}
+
+std::shared_ptr<const bool> Trial::call_or_refuse(const Future<void>& future, bool has_to) {
+  auto refused = std::make_shared<bool>(false);
+  call(unless_unsupported(future, refused, has_to));
+  return refused;
 }
 
 std::string Trial::judge() const {
@@ -35,10 +60,12 @@ std::string Trial::difference(const std::vector<Wide>& actual, const std::vector
 }
 
 Calls::Calls(Device& device) {
-  for (auto* add : {add_level1, add_level2, add_level3, add_lists, add_matmul, add_linear,
-                    add_orthogonal, add_eigen, add_transforms, add_random, add_primitives,
-                    add_sparse, add_elements, add_sparse_forms, add_direct, add_tensors})
+  for (auto* add :
+       {add_level1, add_level2, add_level3, add_lists, add_matmul, add_linear, add_orthogonal,
+        add_eigen, add_transforms, add_random, add_primitives, add_sparse, add_elements,
+        add_sparse_forms, add_direct, add_tensors, add_layers})
     add(*this);
+  std::map<Kind, bool> libraries;  // whether they are there
   for (const auto& info : calls()) {
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
@@ -46,10 +73,17 @@ Calls::Calls(Device& device) {
       const auto make = makes_.find({info.name, dtype});
       if (make == makes_.end())
         throw Finding(fmt::format("nobody makes {} {}", info.name, to_string(dtype)));
-      if (!info.may_be_missing) continue;
+      if (info.missing == Missing::never) continue;
+      const auto known = libraries.find(info.kind);
+      if (info.missing == Missing::library && known != libraries.end()) {
+        if (!known->second) missing_.insert(make->first);
+        continue;
+      }
       Trial trial(device, 1);
       make->second(trial);
       const auto outcome = trial.over().wait();
+      if (info.missing == Missing::library)
+        libraries[info.kind] = outcome.code() != Errc::unsupported;
       if (outcome.code() == Errc::unsupported) {
         missing_.insert(make->first);
         continue;

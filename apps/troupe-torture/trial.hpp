@@ -118,6 +118,11 @@ class Trial {
     else
       futures_.push_back(future.then([](const R&) {}));
   }
+  /// Once, or several times as a recorded sequence. `submit` submits what can be recorded.
+  void call_or_record(const std::function<Future<void>()>& submit);
+  /// A call that may be `unsupported`, or has to be. What is returned says whether it was, when the
+  /// calls are over.
+  std::shared_ptr<const bool> call_or_refuse(const Future<void>& future, bool has_to);
   /// `terms`: how many roundings there are of sums of about `scale`; 0: none.
   template <class T>
   void expect(const GpuRef<T>& buffer, std::vector<Wide> expected, double terms = 0,
@@ -239,5 +244,6 @@ void add_elements(Calls& calls);
 void add_sparse_forms(Calls& calls);
 void add_direct(Calls& calls);
 void add_tensors(Calls& calls);
+void add_layers(Calls& calls);
 
 }  // namespace troupe::torture

@@ -106,14 +106,19 @@ TEST(Torture, CallsAreOfEveryOperation) {
     const auto library = info->library();
     if (library != "blas" && library != "solver" && library != "fft" && library != "rng" &&
         library != "primitives" && library != "sparse" && library != "direct" &&
-        library != "tensor")
+        library != "tensor" && library != "dnn")
       continue;
     // Kinds of their own.
     const std::set<std::string_view> own{
         "primitives.sort", "primitives.scan", "primitives.select_nonzero",
-        "sparse.spmv",     "sparse.gather",   "sparse.spgemm"};
+        "sparse.spmv",     "sparse.gather",   "sparse.spgemm",
+        "dnn.convolution"};
     if (own.contains(info->name)) continue;
     ++found;
+    if (info->name == "dnn.graph") {  // its type is that between nodes, its tensors have others
+      EXPECT_TRUE(DTypes{dtypes[std::string(info->name)]}.has(DType::f16));
+      continue;
+    }
     if (info->name == "primitives.copy_batched") {  // moves bytes, whatever they are
       EXPECT_TRUE(DTypes{dtypes[std::string(info->name)]}.has(DType::u8));
       continue;

@@ -1,0 +1,409 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "layers.hpp"
+#include "reference/recurrent.hpp"
+
+// Layers of neural networks: small graphs, and what dnn has beside graphs.
+
+namespace troupe::torture {
+namespace {
+
+using dnn::Mode;
+using Id = Layers::Id;
+using Extents = Layers::Extents;
+
+/// What draws the shape of a call. There are few of each kind, so that an engine that makes a plan
+/// for each, which takes long, has made it before.
+Random draw_form(Trial& t) {
+  constexpr std::int64_t kForms = 6;
+  return Random(derive(static_cast<std::uint64_t>(t.random.below(kForms)), 50));
+}
+std::int64_t draw_channels(Random& form) {
+  return 8 * form.between(1, 4);
+}
+DType draw_weights(Random& form, DType dtype) {
+  return form.one_in(2) ? dtype : DType::f32;
+}
+
+/// Adds a bias, then does this and that.
+Id add_epilogue(Layers& layers, Random& form, Id x, const dnn::Layout& of_bias, DType dtype) {
+  auto y = layers.pointwise(Mode::add, x, layers.input(dtype, of_bias, 2));
+  for (auto left = form.below(3); left > 0; --left) {
+    const auto other = [&] { return layers.input(dtype, layers.layout(y), 2); };
+    switch (form.below(6)) {
+      case 0: y = layers.scale(y, form.one_in(2) ? 2 : 0.5f); break;
+      case 1: y = layers.pointwise(Mode::negate, y); break;
+      case 2: y = layers.pointwise(Mode::abs, y); break;
+      case 3: y = layers.pointwise(Mode::maximum, y, other()); break;
+      case 4: y = layers.pointwise(Mode::subtract, y, other()); break;
+      default: y = layers.pointwise(Mode::relu_backward, y, other());
+    }
+  }
+  constexpr std::array kActivations{Mode::identity, Mode::relu,  Mode::gelu,
+                                    Mode::tanh,     Mode::swish, Mode::sigmoid};
+  return layers.pointwise(form.of(kActivations), y);
+}
+
+void elements(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  const auto batch = form.between(1, 3), rows = form.between(1, 6), channels = draw_channels(form);
+  const bool images = form.one_in(2);
+  const auto x = layers.input(
+      dtype,
+      images ? dnn::channels_last(batch, channels, {rows, 3}) : dnn::Layout{batch, rows, channels},
+      2);
+  const auto of_bias =
+      images ? dnn::channels_last(1, channels, {1, 1}) : dnn::Layout{1, 1, channels};
+  layers.output(add_epilogue(layers, form, x, of_bias, dtype), draw_weights(form, dtype));
+  layers.run();
+}
+
+void products(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  const auto batch = form.between(1, 3), rows = draw_channels(form), columns = draw_channels(form),
+             inner = 8 * form.between(1, 2);
+  const bool shared = form.one_in(2), by_columns = form.one_in(2);
+  const auto a =
+      layers.input(dtype,
+                   by_columns ? dnn::Layout({batch, rows, inner}, {rows * inner, 1, rows})
+                              : dnn::Layout{batch, rows, inner},
+                   2);
+  const auto b = layers.input(dtype, {shared ? 1 : batch, inner, columns}, 1);
+  auto c = layers.matmul(a, b);
+  if (form.one_in(2)) c = add_epilogue(layers, form, c, {1, 1, columns}, dtype);
+  layers.output(c, draw_weights(form, dtype));
+  layers.run();
+}
+
+/// With what is done to its result, or one of its gradients.
+void convolutions(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  const std::int64_t channels = 8, side = form.one_in(2) ? 3 : 1, padding = side / 2,
+                     stride = form.between(1, 2);
+  const auto batch = form.between(1, 2), filters = std::int64_t{8}, rows = form.between(3, 6),
+             columns = form.between(3, 6);
+  const auto places = [&](std::int64_t extent) {
+    return (extent + 2 * padding - side) / stride + 1;
+  };
+  const dnn::ConvolutionSteps steps{.padding_before = {padding, padding},
+                                    .strides = {stride, stride}};
+  const auto of_x = dnn::channels_last(batch, channels, {rows, columns}),
+             of_w = dnn::channels_last(filters, channels, {side, side}),
+             of_y = dnn::channels_last(batch, filters, {places(rows), places(columns)});
+  Id made;
+  switch (form.below(3)) {
+    case 0:
+      made = layers.convolution_data(layers.input(dtype, of_y, 2), layers.input(dtype, of_w, 1),
+                                     of_x.extents, steps);
+      break;
+    case 1:
+      made = layers.convolution_filter(layers.input(dtype, of_y, 1), layers.input(dtype, of_x, 2),
+                                       of_w.extents, steps);
+      break;
+    default:
+      made = layers.convolution(layers.input(dtype, of_x, 2), layers.input(dtype, of_w, 1), steps);
+      made = add_epilogue(layers, form, made, dnn::channels_last(1, filters, {1, 1}), dtype);
+  }
+  layers.output(made, dtype);
+  layers.run(Answer::may_refuse);
+}
+
+/// What a norm has made, as the type of its memory has it.
+std::vector<double> in_f32(const Exact& exact) {
+  std::vector<double> values;
+  for (const auto value : exact.value)
+    values.push_back(static_cast<double>(static_cast<float>(value)));
+  return values;
+}
+
+/// Forward, and the gradients in a graph of their own.
+void norms(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  constexpr std::array kNorms{dnn::Norm::layer, dnn::Norm::layer,    dnn::Norm::rms,
+                              dnn::Norm::rms,   dnn::Norm::instance, dnn::Norm::batch};
+  const auto which = form.of(kNorms);
+  const bool of_rows = which == dnn::Norm::layer || which == dnn::Norm::rms;
+  const auto channels = of_rows ? 32 * form.between(1, 4) : 8 * form.between(1, 2);
+  const auto layout =
+      of_rows ? dnn::channels_last(4 * form.between(2, 4), channels, {1, 1})
+              : dnn::channels_last(form.between(2, 4), channels, {form.between(4, 6), 5});
+  const auto of_scale = dnn::channels_last(1, channels, {1, 1});
+  const auto weights = which == dnn::Norm::batch ? DType::f32 : draw_weights(form, dtype);
+  Layers forward(t);
+  const auto x = forward.input(dtype, layout, 3), scale = forward.input(weights, of_scale, 2);
+  const bool with_bias = which != dnn::Norm::rms || form.one_in(2);
+  const auto bias = with_bias ? forward.input(weights, of_scale, 2) : Id();
+  const auto made = forward.norm(which, x, scale, bias, dnn::Phase::training);
+  forward.output(made.y, dtype);
+  if (made.mean.present()) forward.output(made.mean, DType::f32);
+  forward.output(made.inverse_deviation, DType::f32);
+  forward.run();
+  if (which == dnn::Norm::instance) return;  // see refused()
+
+  Layers backward(t);
+  const auto of_sets = forward.layout(made.inverse_deviation);
+  const auto dy = backward.input(dtype, layout, 2);
+  const auto mean = made.mean.present()
+                        ? backward.input(DType::f32, of_sets, in_f32(forward.exact(made.mean)))
+                        : Id();
+  const auto gradients = backward.norm_backward(
+      which, dy, backward.input(dtype, layout, forward.exact(x).value),
+      backward.input(weights, of_scale, forward.exact(scale).value), mean,
+      backward.input(DType::f32, of_sets, in_f32(forward.exact(made.inverse_deviation))));
+  backward.output(gradients.dx, dtype);
+  backward.output(gradients.dscale, weights);
+  if (gradients.dbias.present()) backward.output(gradients.dbias, weights);
+  backward.run();
+}
+
+void poolings(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  constexpr std::array kModes{dnn::Pooling::maximum, dnn::Pooling::average,
+                              dnn::Pooling::average_inside};
+  const auto x = layers.input(dtype,
+                              dnn::channels_last(form.between(1, 2), draw_channels(form),
+                                                 {form.between(4, 9), form.between(4, 9)}),
+                              8);
+  const bool overlap = form.one_in(2);
+  const auto steps =
+      overlap ? dnn::PoolingSteps{.window = {3, 3}, .padding_before = {1, 1}, .strides = {2, 2}}
+              : dnn::PoolingSteps{.window = {2, 2}};
+  layers.output(layers.pooling(form.of(kModes), x, steps), dtype);
+  layers.run(dtype == DType::bf16 ? Answer::refuses : Answer::may_refuse);
+}
+
+void larger_images(Trial& t, DType dtype, Answer answer = Answer::computes) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  const auto x = layers.input(dtype,
+                              dnn::channels_last(form.between(1, 2), draw_channels(form),
+                                                 {form.between(2, 6), form.between(2, 6)}),
+                              8);
+  layers.output(layers.doubled(x), dtype);
+  layers.run(answer);
+}
+
+/// Of the last dimension.
+void reductions(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  constexpr std::array kReductions{dnn::Reduction::minimum, dnn::Reduction::maximum,
+                                   dnn::Reduction::max_abs};
+  const auto rows = 8 * form.between(1, 3);
+  const auto x = layers.input(dtype, {1, rows, draw_channels(form)}, 100);
+  layers.output(layers.reduce(form.of(kReductions), x, {1, rows, 1}), DType::f32);
+  layers.run();
+}
+
+void attend(Trial& t, DType dtype, Answer answer = Answer::computes) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  const auto batch = form.between(1, 2), heads_kv = form.between(1, 2),
+             heads_q = heads_kv * form.between(1, 2), queries = form.between(2, 40),
+             keys = queries + form.below(30), dim = std::int64_t{16} << form.below(3);
+  const auto of = [&](std::int64_t heads, std::int64_t sequence) {
+    return layers.input(dtype, dnn::sequence_major(batch, heads, sequence, dim), 2);
+  };
+  const dnn::AttentionInputs in{
+      .q = of(heads_q, queries), .k = of(heads_kv, keys), .v = of(heads_kv, keys)};
+  const auto mask = form.one_in(2) ? dnn::Mask::causal() : dnn::Mask();
+  const auto made = layers.attention(in, {.mask = mask});
+  layers.output(made.o, dtype);
+  layers.output(made.stats, DType::f32);
+  layers.run(answer);
+}
+
+/// What cuDNN does not have, or what an engine of it was seen to compute wrongly: it has to say so,
+/// and to change nothing. The cpu engine has all of it.
+void refused(Trial& t, DType dtype) {
+  auto form = draw_form(t);
+  Layers layers(t);
+  switch (t.random.below(5)) {
+    case 0: {  // of f32, or a shared matrix by columns
+      const bool wide = dtype == DType::f32;
+      const auto a = layers.input(dtype, {2, 16, 8}, 2);
+      const auto b = layers.input(
+          dtype, wide ? dnn::Layout{2, 8, 24} : dnn::Layout({1, 8, 24}, {8 * 24, 1, 8}), 2);
+      layers.output(layers.matmul(a, b), dtype);
+      return layers.run(Answer::refuses);
+    }
+    case 1: {  // sums, which later versions may have, and what is along the first dimensions
+      const auto rows = 8 * form.between(1, 3), channels = draw_channels(form);
+      const auto x = layers.input(dtype, {1, rows, channels}, 2);
+      const auto y = form.one_in(2) ? layers.reduce(dnn::Reduction::add, x, {1, rows, 1})
+                                    : layers.reduce(dnn::Reduction::maximum, x, {1, 1, channels});
+      layers.output(y, DType::f32);
+      return layers.run(Answer::may_refuse);
+    }
+    case 2: {  // the gradient of an instance norm
+      const auto layout = dnn::channels_last(2, 8, {4, 5});
+      const auto of_scale = dnn::channels_last(1, 8, {1, 1}),
+                 of_sets = dnn::channels_last(2, 8, {1, 1});
+      const auto dy = layers.input(dtype, layout, 2), x = layers.input(dtype, layout, 2);
+      const auto gradients = layers.norm_backward(
+          dnn::Norm::instance, dy, x, layers.input(DType::f32, of_scale, 2),
+          layers.input(DType::f32, of_sets, 1), layers.input(DType::f32, of_sets, 1));
+      layers.output(gradients.dx, dtype);
+      layers.output(gradients.dscale, DType::f32);
+      layers.output(gradients.dbias, DType::f32);
+      return layers.run(Answer::refuses);
+    }
+    case 3:
+      return larger_images(t, dtype, dtype == DType::f32 ? Answer::computes : Answer::refuses);
+    default: return attend(t, dtype, dtype == DType::f32 ? Answer::may_refuse : Answer::computes);
+  }
+}
+
+template <class T>
+void expect(Trial& t, const GpuRef<T>& memory, Exact exact) {
+  t.check([&t, memory, exact = std::move(exact)] {
+    return difference(t.got(memory), exact, Trial::epsilon<T>());
+  });
+}
+
+/// Of any dimension, and its gradient, from numbers of which T has all.
+template <class T>
+void softmax(Trial& t) {
+  auto form = draw_form(t);
+  const SoftmaxShape shape{form.between(1, 40), form.one_in(2) ? 1 : form.between(2, 9)};
+  const auto inner = static_cast<std::size_t>(shape.inner),
+             each = static_cast<std::size_t>(shape.extent) * inner;
+  const auto count = static_cast<std::size_t>(form.between(1, 5)) * each;
+  const bool logarithm = form.one_in(2);
+  const auto x = t.numbers<T>(static_cast<std::int64_t>(count)),
+             dy = t.numbers<T>(static_cast<std::int64_t>(count));
+  std::vector<Wide> y;
+  for (std::size_t i = 0; i < count; ++i)
+    y.emplace_back(static_cast<double>(t.random.between(1, 16)) / (logarithm ? -16 : 16));
+  Exact made(count), gradient(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto first = i / each * each + i % inner;
+    double sum = 0, of_dy = 0, sizes = 0;
+    for (auto j = first; j < first + each; j += inner) {
+      sum += std::exp(x[j].real());
+      const auto term = dy[j].real() * (logarithm ? 1 : y[j].real());
+      of_dy += term, sizes += std::abs(term);
+    }
+    made.value[i] = logarithm ? x[i].real() - std::log(sum) : std::exp(x[i].real()) / sum;
+    made.slack[i] = 0x1p-18 * (logarithm ? 4 : made.value[i]);
+    const auto result = y[i].real(), share = logarithm ? std::exp(result) : result;
+    gradient.value[i] = logarithm ? dy[i].real() - share * of_dy : share * (dy[i].real() - of_dy);
+    gradient.slack[i] = 0x1p-18 * share * (std::abs(dy[i].real()) + sizes);
+  }
+  const auto x_there = t.put<T>(x), y_there = t.put<T>(y), dy_there = t.put<T>(dy);
+  const auto to = t.room<T>(static_cast<std::int64_t>(count)),
+             dx = t.room<T>(static_cast<std::int64_t>(count));
+  t.call_or_record([&] {
+    auto layers = dnn::on(t.device());
+    return logarithm ? layers.log_softmax(x_there, to, shape) : layers.softmax(x_there, to, shape);
+  });
+  t.call_or_record([&] {
+    auto layers = dnn::on(t.device());
+    return logarithm ? layers.log_softmax_backward(dy_there, y_there, dx, shape)
+                     : layers.softmax_backward(dy_there, y_there, dx, shape);
+  });
+  expect(t, to, std::move(made));
+  expect(t, dx, std::move(gradient));
+}
+
+RnnOptions draw_network(Random& form) {
+  RnnOptions options{.cell = test::kRnnCells[form.below(std::ssize(test::kRnnCells))],
+                     .layers = static_cast<std::uint32_t>(form.between(1, 2)),
+                     .both_directions = form.one_in(2),
+                     .bias = form.one_in(2),
+                     .batch = form.between(1, 3),
+                     .time = form.between(1, 4),
+                     .input = form.between(1, 4),
+                     .hidden = form.between(2, 4)};
+  const bool of_lengths = form.one_in(2);
+  for (std::int64_t b = 0; of_lengths && b < options.batch; ++b)
+    options.lengths.push_back(static_cast<std::int32_t>(form.between(1, options.time)));
+  return options;
+}
+
+/// What a network makes, and its gradients, which are those of differences.
+template <class T>
+void networks(Trial& t) {
+  auto form = draw_form(t);
+  const auto options = draw_network(form);
+  const auto shape = options.shape();
+  // Eighths: T has them, and no gate is saturated.
+  const auto draw = [&t](std::int64_t count) {
+    std::vector<double> values(static_cast<std::size_t>(count));
+    for (auto& value : values) value = static_cast<double>(t.random.between(-6, 6)) / 8;
+    return values;
+  };
+  const auto put = [&t](const std::vector<double>& values) {
+    return t.put<T>(std::vector<Wide>(values.begin(), values.end()));
+  };
+  const auto near = [&t](const GpuRef<T>& memory, const std::vector<double>& values) {
+    Exact exact(values);
+    double largest = 1;
+    for (const auto value : values) largest = std::max(largest, std::abs(value));
+    std::fill(exact.slack.begin(), exact.slack.end(), 16 * Trial::epsilon<T>() * largest);
+    expect(t, memory, std::move(exact));
+  };
+  const test::RnnNumbers numbers{draw(shape.x_elements()), draw(shape.w_elements()),
+                                 draw(shape.state_elements())};
+  RnnTensors<T> tensors{.x = put(numbers.x),
+                        .w = put(numbers.w),
+                        .y = t.room<T>(shape.y_elements()),
+                        .initial = put(numbers.initial),
+                        .final = t.room<T>(shape.state_elements())};
+  const auto results = test::exact_rnn(options, numbers);
+  near(tensors.y, results.y);
+  near(tensors.final, results.final);
+  // The sum of eighths may be 0, where relu has no gradient.
+  if (options.cell == dnn::RnnCell::relu)
+    return t.call_or_record([&] { return dnn::on(t.device()).rnn(tensors, options); });
+
+  auto layers = dnn::on(t.device());
+  tensors.reserve = t.device().alloc<std::uint8_t>(layers.template rnn_reserve<T>(options).get());
+  const auto dy = draw(shape.y_elements()), dfinal = draw(shape.state_elements()),
+             dw = draw(shape.w_elements());
+  const RnnGradients<T> gradients{.dy = put(dy),
+                                  .dx = t.room<T>(shape.x_elements()),
+                                  .dfinal = put(dfinal),
+                                  .dinitial = t.room<T>(shape.state_elements())};
+  const auto dw_there = put(dw);
+  t.call(layers.rnn(tensors, options));
+  t.call(layers.rnn_backward_data(tensors, gradients, options));
+  t.call(layers.rnn_backward_weights(tensors, dw_there, options));
+  test::RnnDifferences differences(options, numbers, dy, dfinal);
+  near(gradients.dx, differences.of(&test::RnnNumbers::x));
+  near(gradients.dinitial, differences.of(&test::RnnNumbers::initial));
+  auto of_w = differences.of(&test::RnnNumbers::w);
+  for (std::size_t i = 0; i < of_w.size(); ++i) of_w[i] += dw[i];
+  near(dw_there, of_w);
+}
+
+}  // namespace
+
+void add_layers(Calls& calls) {
+  using Make = void (*)(Trial&, DType);
+  const std::pair<std::string_view, Make> kMakes[] = {
+      {"elements of layers", elements},
+      {"product of layers", products},
+      {"convolution of layers", convolutions},
+      {"norms", norms},
+      {"pooling", poolings},
+      {"larger images", [](Trial& t, DType dtype) { larger_images(t, dtype); }},
+      {"reduction of layers", reductions},
+      {"attention", [](Trial& t, DType dtype) { attend(t, dtype); }},
+      {"refused layers", refused}};
+  for_types<Half, BFloat16, float>([&]<class T>(T) {
+    for (const auto& [name, make] : kMakes)
+      calls.add<T>(name, [make = make](Trial& t) { make(t, dtype_of<T>); });
+    calls.add<T>("networks", networks<T>);
+    calls.add<T>("softmax", softmax<T>);
+  });
+  calls.add<double>("softmax", softmax<double>);
+}
+
+}  // namespace troupe::torture
