@@ -42,6 +42,10 @@ Dump read_json(const nlohmann::json& json) {
   dump.time_ns = json.at("time_ns").get<std::int64_t>() + offset_ns;
   dump.epoch = json.at("epoch");
   dump.collectives = json.at("collectives");
+  for (const auto& said : json.value("health", nlohmann::json::array())) {
+    dump.health.push_back({said.at("time_ns").get<std::int64_t>() + offset_ns, said.at("kind"),
+                           said.at("text"), said.at("failing")});
+  }
   for (const auto& record : json.at("records"))
     dump.operations.push_back(read_operation(record, offset_ns));
   std::sort(dump.operations.begin(), dump.operations.end(),

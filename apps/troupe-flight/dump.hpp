@@ -23,6 +23,13 @@ struct Operation {
   bool repeated = false;
 };
 
+/// What the GPU of a rank has said of its health.
+struct Health {
+  std::int64_t time_ns = 0;  ///< on rank 0's clock
+  std::string kind, text;
+  bool failing = false;
+};
+
 /// What one rank has dumped.
 struct Dump {
   std::string file, job, host, reason;
@@ -32,6 +39,7 @@ struct Dump {
   std::uint32_t epoch = 0;            ///< of the newest of the world's collectives here …
   std::uint32_t collectives = 0;      ///< … and its number
   std::vector<Operation> operations;  ///< by ticket
+  std::vector<Health> health;         ///< in the order of time
 };
 
 /// Reads a dump. Errors name the file: io (it cannot be read), invalid (it is no dump).

@@ -95,6 +95,13 @@ std::string verdict(const std::vector<Dump>& dumps, const Analysis& analysis) {
   return text;
 }
 
+nlohmann::json to_json(const Health& said) {
+  return {{"time_ns", said.time_ns},
+          {"kind", said.kind},
+          {"text", said.text},
+          {"failing", said.failing}};
+}
+
 nlohmann::json to_json(const Operation& operation) {
   return {{"ticket", operation.ticket},
           {"op", operation.name},
@@ -116,9 +123,15 @@ nlohmann::json to_json(const Operation& operation) {
 std::string to_text(const std::vector<Dump>& dumps, const Analysis& analysis, std::size_t rows) {
   auto text = fmt::format("job {}: dumps of {} of {} ranks\n", dumps.front().job, dumps.size(),
                           dumps.front().size);
-  for (const auto& dump : dumps)
+  for (const auto& dump : dumps) {
     text += fmt::format("  rank {:>4} on {}: {}{}{}\n", dump.rank, dump.host, dump.reason,
                         dump.whereabouts.empty() ? "" : "; ", dump.whereabouts);
+    for (const auto& said : dump.health) {
+      text += fmt::format("    its GPU said, {:.3f} ms before the dump: {}{}\n",
+                          to_ms(dump.time_ns - said.time_ns), said.text,
+                          said.failing ? " (failing)" : "");
+    }
+  }
   if (!analysis.no_dump.empty())
     text += fmt::format("  no dump of {}: it may be what the others wait for\n",
                         list(analysis.no_dump));
@@ -163,12 +176,15 @@ std::string to_json(const std::vector<Dump>& dumps, const Analysis& analysis, st
     auto operations = nlohmann::json::array();
     for (const auto* operation : around(dumps[i], analysis, rows))
       operations.push_back(to_json(*operation));
+    auto health = nlohmann::json::array();
+    for (const auto& said : dumps[i].health) health.push_back(to_json(said));
     const auto* const open = analysis.unfinished[i];
     json["ranks"].push_back({{"rank", dumps[i].rank},
                              {"host", dumps[i].host},
                              {"reason", dumps[i].reason},
                              {"whereabouts", dumps[i].whereabouts},
                              {"time_ns", dumps[i].time_ns},
+                             {"health", health},
                              {"unfinished", open != nullptr ? to_json(*open) : nullptr},
                              {"operations", operations}});
   }

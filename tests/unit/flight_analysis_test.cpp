@@ -47,6 +47,10 @@ class Rank {
     return add("collective.all_reduce", how,
                {{"epoch", 2}, {"group", group}, {"collective", number}, {"count", 8}});
   }
+  Rank& said(const json& of_health) {
+    json_["health"].push_back(of_health);
+    return *this;
+  }
   /// The ring of records has gone over all that was so far.
   Rank& forget() {
     json_["records"] = json::array();
@@ -207,6 +211,26 @@ TEST_F(Flight, TimesAreOnOneClock) {
   analyse({Rank(0, 2).local(), Rank(1, 2, 250).local()});
   EXPECT_EQ(dumps_[1].operations[0].submitted_ns, dumps_[0].operations[0].submitted_ns + 250);
   EXPECT_EQ(dumps_[1].time_ns, dumps_[0].time_ns + 250);
+}
+
+TEST_F(Flight, WhatAGpuSaidOfItsHealthIsShown) {
+  Rank rank(1, 2, 250);
+  const json said{{"time_ns", 988'000'000},
+                  {"kind", "remapping"},
+                  {"text", "Xid 64: a row of memory cannot be replaced"},
+                  {"failing", true}};
+  const auto& found = analyse({Rank(0, 2).local(), rank.local().said(said)});
+  ASSERT_EQ(dumps_[1].health.size(), 1u);
+  EXPECT_TRUE(dumps_[0].health.empty());
+  EXPECT_EQ(dumps_[1].health[0].time_ns, 988'000'250);
+  const auto text = to_text(dumps_, found, 10);
+  EXPECT_NE(text.find("    its GPU said, 12.000 ms before the dump: Xid 64: a row of memory cannot "
+                      "be replaced (failing)\n"),
+            std::string::npos)
+      << text;
+  const auto told = json::parse(to_json(dumps_, found, 10)).at("ranks").at(1).at("health").at(0);
+  EXPECT_EQ(told.at("text"), said.at("text"));
+  EXPECT_EQ(told.at("failing"), true);
 }
 
 TEST_F(Flight, WhatIsNoDumpIsAnError) {

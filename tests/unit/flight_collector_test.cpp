@@ -57,7 +57,7 @@ class Collecting : public ::testing::Test {
   }
   struct Read {
     std::vector<trace::Command> commands;
-    std::vector<std::string> activities;
+    std::vector<std::string> activities, health;
     trace::Counts counts;
   };
   Read finished() {
@@ -70,7 +70,12 @@ class Collecting : public ::testing::Test {
                          EXPECT_EQ(name, "memory.nop");
                          read.commands.push_back(command);
                        },
-                   .span = {},
+                   .span =
+                       [&](const trace::Span& span, std::string_view text) {
+                         EXPECT_EQ(span.kind, trace::SpanKind::health);
+                         EXPECT_EQ(span.begin, span.end);
+                         read.health.emplace_back(text);
+                       },
                    .activity = [&](const trace::Activity&,
                                    std::string_view name) { read.activities.emplace_back(name); }});
     EXPECT_TRUE(outcome.ok());
@@ -161,6 +166,16 @@ TEST_F(Collecting, HasWhatTheGpuDidAndCountsTheRest) {
   EXPECT_EQ(read.activities.front(), std::string(87, 'k'));
   EXPECT_EQ(read.activities.back(), "short");
   EXPECT_EQ(read.counts, (trace::Counts{0, 0, 3}));
+}
+
+TEST_F(Collecting, HasWhatTheGpuSaidOfItsHealthOnce) {
+  open(64);
+  flight_->health_said({0, HealthKind::slowdown, "slowed down", false});
+  collector_->collect();
+  flight_->health_said({0, HealthKind::bus, "the GPU has fallen off the bus", true});
+  collector_->collect();
+  EXPECT_EQ(finished().health,
+            (std::vector<std::string>{"slowed down", "the GPU has fallen off the bus (failing)"}));
 }
 
 TEST_F(Collecting, GoesOnWithoutTheWriterThatDied) {

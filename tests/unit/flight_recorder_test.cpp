@@ -7,6 +7,8 @@
 #include <fstream>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include <troupe/lib/operations.hpp>
 
 #include "common/wire/record.hpp"
@@ -119,6 +121,30 @@ TEST(FlightRecorder, TheOldestGo) {
     EXPECT_EQ(record.issued != TimePoint(0), record.ticket <= 15) << record.ticket;
     EXPECT_EQ(record.completed != TimePoint(0), record.ticket <= 14) << record.ticket;
   }
+}
+
+TEST(FlightRecorder, ADumpHasWhatTheGpuSaidOfItsHealth) {
+  char name[] = "/tmp/troupe-flight-test-XXXXXX";
+  const std::string folder = ::mkdtemp(name);
+  {
+    const auto flight = recorder(8, folder);
+    flight->health_said({0, HealthKind::memory, "an error of memory", false});
+    flight->health_said({0, HealthKind::bus, "the GPU has fallen off the bus", true});
+    ASSERT_EQ(flight->health().size(), 2u);
+    ASSERT_EQ(flight->health(1).size(), 1u);
+    EXPECT_TRUE(flight->health(3).empty());
+    flight->dump("a test");
+  }
+  std::ifstream file(folder + "/troupe-flight.unit.0.json");
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_EQ(json.at("health").size(), 2u);
+  EXPECT_EQ(json.at("health").at(0).at("kind"), "memory");
+  EXPECT_EQ(json.at("health").at(1).at("text"), "the GPU has fallen off the bus");
+  EXPECT_EQ(json.at("health").at(1).at("failing"), true);
+  EXPECT_LE(json.at("health").at(0).at("time_ns").get<std::int64_t>(),
+            json.at("time_ns").get<std::int64_t>());
 }
 
 TEST(FlightRecorder, OffIsOff) {

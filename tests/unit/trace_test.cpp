@@ -219,6 +219,19 @@ TEST_F(Trace, NestsPhasesInTheirRecovery) {
   expect_nested(trace);
 }
 
+TEST_F(Trace, HasWhatAGpuSaidOfItsHealthOnATrackOfItsRank) {
+  const auto part = this->part(0, 1);
+  part->add(command(*part, 1, 2000));
+  part->add(Span{3000, 3000, SpanKind::health, 0}, "Xid 94: \"contained\" (failing)");
+  part->flush();
+  const auto trace = merged(1);
+  const auto said = events(trace, "i", "health");
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].at("name"), "Xid 94: \"contained\" (failing)");
+  EXPECT_EQ(said[0].at("pid"), events(trace, "i", "submit").at(0).at("pid"));
+  EXPECT_EQ(summary_.recoveries, 0u);
+}
+
 TEST_F(Trace, PutsGpuWorkOfOneStreamApart) {
   const auto part = this->part(0, 1);
   part->add(Activity{1, 5000, 7000, 7, 0}, "void \"gemm\"<float>");

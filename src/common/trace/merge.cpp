@@ -26,7 +26,8 @@ namespace {
 using namespace trace;
 
 constexpr int kWorldProcess = 1, kFirstRankProcess = 10;
-constexpr int kProgramThread = 1, kDeviceHostThread = 2, kRecoveryThread = 3, kCommitThread = 4;
+constexpr int kProgramThread = 1, kDeviceHostThread = 2, kRecoveryThread = 3, kCommitThread = 4,
+              kHealthThread = 5;
 constexpr std::size_t kWrite = 1u << 20;
 
 std::string quoted(std::string_view text) {
@@ -278,6 +279,7 @@ class RankWriter {
   }
 
   void write(const Span& span, const std::string& text) {
+    if (span.kind == SpanKind::health) return write_health(part_->on_rank0(span.begin), text);
     const auto tid = span.kind == SpanKind::commit ? kCommitThread : kRecoveryThread;
     const std::string_view category = span.kind == SpanKind::commit  ? "commit"
                                       : span.kind == SpanKind::phase ? "phase"
@@ -285,6 +287,13 @@ class RankWriter {
     const auto begin = part_->on_rank0(span.begin), end = part_->on_rank0(span.end);
     events_->slice(pid_, tid, category, text, begin, end, "");
     if (part_->head().rank == 0) events_->slice(kWorldProcess, tid, category, text, begin, end, "");
+  }
+
+  /// The track is there if the GPU has said anything.
+  void write_health(std::int64_t time, const std::string& text) {
+    if (!std::exchange(has_health_, true))
+      events_->thread(pid_, kHealthThread, "health of the GPU");
+    events_->instant(pid_, kHealthThread, "health", text, time, "");
   }
 
   using Threads = std::map<std::pair<std::uint32_t, std::size_t>, int>;
@@ -300,6 +309,7 @@ class RankWriter {
   Survey* found_;
   int pid_;
   int next_thread_ = 10;
+  bool has_health_ = false;
   Tracks queues_, streams_;
   Threads queue_threads_, stream_threads_;
   std::vector<std::pair<Span, std::string>> spans_;

@@ -46,9 +46,14 @@ struct Command {
   std::uint32_t repeated = 0;
 };
 
-enum class SpanKind : std::uint32_t { recovery = 1, phase, commit };
+enum class SpanKind : std::uint32_t {
+  recovery = 1,
+  phase,
+  commit,
+  health  ///< what the GPU said of itself, at one time
+};
 
-/// Something that took a while; its text follows.
+/// Something that took a while, or happened; its text follows.
 struct Span {
   std::int64_t begin = 0, end = 0;
   SpanKind kind{};

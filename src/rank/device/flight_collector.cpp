@@ -48,6 +48,7 @@ void FlightCollector::collect_locked(bool all) {
     if (is_open(++walked_)) open_.push_back(walked_);
   }
   take_activities();
+  take_health();
   note_counts();
 }
 
@@ -88,6 +89,13 @@ void FlightCollector::take_activities() {
       options_.part->add(trace::Activity{activity.ticket, activity.begin.count(),
                                          activity.end.count(), activity.stream, 0},
                          activity.name);
+  }
+}
+
+void FlightCollector::take_health() {
+  for (const auto& [time, event] : options_.flight->health(health_taken_)) {
+    ++health_taken_;
+    span(trace::SpanKind::health, time, time, event.text + (event.failing ? " (failing)" : ""));
   }
 }
 

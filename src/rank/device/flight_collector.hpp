@@ -66,6 +66,7 @@ class FlightCollector {
   void collect_locked(bool all);
   void take(std::uint64_t ticket, const TickScale::Reading& reading);
   void take_activities();
+  void take_health();
   void note_counts();
 
   Options options_;
@@ -73,6 +74,7 @@ class FlightCollector {
   std::uint64_t walked_ = 0;         ///< the newest ticket that was looked at
   std::vector<std::uint64_t> open_;  ///< that were unanswered then
   std::uint64_t taken_ = 0;
+  std::size_t health_taken_ = 0;
   bool finished_ = false;
   bool warned_ = false;
   struct Known {

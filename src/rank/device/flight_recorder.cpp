@@ -288,10 +288,22 @@ FlightRecorder::Dump FlightRecorder::take(std::string reason) {
             SteadyClock::time(),
             world_.load(std::memory_order_relaxed),
             records(),
+            health(),
             {}};
   const std::lock_guard lock(mutex_);
   if (whereabouts_) dump.whereabouts = whereabouts_();
   return dump;
+}
+
+void FlightRecorder::health_said(const HealthEvent& event) {
+  const std::lock_guard lock(mutex_);
+  if (health_.size() < kMostHealth) health_.push_back({SteadyClock::time(), event});
+}
+
+std::vector<FlightRecorder::Health> FlightRecorder::health(std::size_t known) const {
+  const std::lock_guard lock(mutex_);
+  const auto first = static_cast<std::ptrdiff_t>(std::min(known, health_.size()));
+  return {health_.begin() + first, health_.end()};
 }
 
 std::string FlightRecorder::describe(std::uint64_t ticket) const {
@@ -353,6 +365,13 @@ void FlightRecorder::write(const Dump& dump) const {
                       {"clock_offset_ns", options_.clock_offset_ns},
                       {"epoch", static_cast<std::uint32_t>(dump.world >> 32)},
                       {"collectives", static_cast<std::uint32_t>(dump.world)}};
+  auto& said = json["health"] = nlohmann::json::array();
+  for (const auto& [time, event] : dump.health) {
+    said.push_back({{"time_ns", time.count()},
+                    {"kind", to_string(event.kind)},
+                    {"text", event.text},
+                    {"failing", event.failing}});
+  }
   auto& records = json["records"] = nlohmann::json::array();
   for (const auto& record : dump.records) records.push_back(to_json(record));
   std::error_code ignored;  // what is missing shows when the file is opened

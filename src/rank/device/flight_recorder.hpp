@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/gpu_health.hpp>
 #include <troupe/lib/submit.hpp>
 
 #include "common/core/ticks.hpp"
@@ -17,6 +18,7 @@
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/flight_layout.hpp"
 #include "rank/device/arrivals.hpp"
+#include "rank/device/health/health_log.hpp"
 
 namespace troupe::rank_process {
 
@@ -101,6 +103,18 @@ class FlightRecorder {
   /// collectives of that; empty: it is not recorded. Any thread.
   [[nodiscard]] std::string describe(std::uint64_t ticket) const;
 
+  /// What a GPU has said of its health.
+  struct Health {
+    TimePoint time{};
+    HealthEvent event;
+  };
+  /// So many are kept, the first ones; see HealthLog::kMost.
+  static constexpr std::size_t kMostHealth = HealthLog::kMost;
+  /// The GPU has said something that it has not said before. Any thread.
+  void health_said(const HealthEvent& event);
+  /// What it has said so far, but the first `known` of that. Any thread.
+  [[nodiscard]] std::vector<Health> health(std::size_t known = 0) const;
+
   /// Says where the rank's program is, for the dumps. Any thread; nullptr: nobody knows.
   void set_whereabouts(std::function<std::string()> where) {
     const std::lock_guard lock(mutex_);
@@ -120,6 +134,7 @@ class FlightRecorder {
     TimePoint time{};
     std::uint64_t world = 0;
     std::vector<Record> records;
+    std::vector<Health> health;
     std::string whereabouts;
   };
 
@@ -147,7 +162,8 @@ class FlightRecorder {
   ipc::Doorbell bell_;  ///< a dump is asked for, SIGUSR2 came, or it is time to end
   bool catches_signal_ = false;
   std::atomic<bool> ending_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::vector<Health> health_;
   std::function<std::string()> whereabouts_;
   std::optional<Dump> asked_;
   std::thread writer_;

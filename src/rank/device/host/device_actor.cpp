@@ -274,6 +274,7 @@ void DeviceActor::on(const Health& said) {
 
 void DeviceActor::hear(const HealthEvent& event) {
   if (!settings_.health->add(event)) return;
+  if (settings_.flight != nullptr) settings_.flight->health_said(event);
   // A fault of the program, or the end of a device host, is told where it is overcome.
   if (event.kind == HealthKind::application)
     return log::debug("device", "the GPU says: {}", event.text);
