@@ -91,7 +91,8 @@ Future<void> Blows::strike(const Operation& op) {
 }
 
 Future<void> Blows::deal(const Operation& op) {
-  const auto hosts = op.blow >= Blow::kill_active ? device_hosts() : std::vector<pid_t>();
+  const bool from_outside = op.blow >= Blow::kill_active && op.blow <= Blow::freeze_host;
+  const auto hosts = from_outside ? device_hosts() : std::vector<pid_t>();
   switch (op.blow) {
     case Blow::inject: return device_.inject(op.fault);
     case Blow::phase:
@@ -114,6 +115,10 @@ Future<void> Blows::deal(const Operation& op) {
       break;
     }
     case Blow::freeze_rank: freeze_self(op.data); break;
+    case Blow::failing_gpu:
+      device_.inject_health(
+          {0, HealthKind::bus, "it is failing: blow " + std::to_string(op.id), true});
+      break;
   }
   return {};
 }

@@ -216,6 +216,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     if (!spec.may_end_early) option("restart-budget", std::to_string(random.below(2)));
     choose("rejoin-after", {"0s", "200ms", "1s"});
     choose("partner", {"", "", "off"});
+    choose("on-health", {"", "shrink"});
     spec.may_end_early = true;  // nobody may be left
   } else if (random.one_in(12)) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;

@@ -331,6 +331,7 @@ void Generator::add_blow() {
             : n < 10 ? Blow::kill_standby
             : n < 11 ? Blow::freeze_host
                      : Blow::freeze_rank;
+  if (recipe_.leaves_failing && random_.one_in(3)) op.blow = Blow::failing_gpu;
   op.data = op.blow == Blow::phase ? static_cast<std::uint64_t>(random_.below(6))
                                    : static_cast<std::uint64_t>(random_.between(100, 200'000));
   op.await = in_run() ? Await::drop : Await::later;

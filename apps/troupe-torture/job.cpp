@@ -93,18 +93,18 @@ void print_summary(World& world, std::uint64_t first, std::uint64_t last, const 
   std::int64_t operations = 0;
   for (const auto one : world.gather_values(account.operations())) operations += one;
   if (world.rank() != 0) return;
-  std::size_t losses = 0, returns = 0;
+  std::size_t losses = 0, left = 0, returns = 0;
   const auto recoveries = world.recoveries();
   for (const auto& recovery : recoveries) {
     losses += recovery.kind == "failed" ? 1 : 0;
+    left += recovery.kind == "withdrawn" ? 1 : 0;
     returns += recovery.kind == "rejoin" ? 1 : 0;
   }
   fmt::print(
-      "seeds {} to {} on {} ranks: {} operations ({:.0f} per second), {} recoveries, {} ranks "
-      "lost, "
-      "{} back; nothing wrong\n",
+      "seeds {} to {} on {} ranks: {} operations ({:.0f} per second), {} recoveries, {} GPUs left, "
+      "{} ranks lost, {} back; nothing wrong\n",
       first, last, world.size(), operations, static_cast<double>(operations) / time.count(),
-      recoveries.size(), losses, returns);
+      recoveries.size(), left, losses, returns);
   std::fflush(stdout);
 }
 
@@ -215,6 +215,7 @@ Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
                                        : Faults::some,
           .isolated = config.text("isolation") == "process",
           .shrinks = config.text("on-loss") == "shrink",
+          .leaves_failing = config.text("on-health") == "shrink",
           .collectives = config.flag("collectives"),
           .tokens = config.flag("tokens"),
           .rounds = parse_rounds(config.list("rounds")).take(),

@@ -184,7 +184,8 @@ enum class Blow : std::uint8_t {
   kill_active,   ///< SIGKILL to the device host from outside
   kill_standby,  ///< SIGKILL to the standby
   freeze_host,   ///< SIGSTOP, and SIGCONT after `data` microseconds
-  freeze_rank    ///< the same for a whole rank
+  freeze_rank,   ///< the same for a whole rank
+  failing_gpu    ///< the GPU says that it is failing, and its rank is to leave it
 };
 
 struct Operation {
@@ -319,6 +320,7 @@ struct Recipe {
   Faults faults = Faults::some;
   bool isolated = true;  ///< device hosts are processes, so that they can be lost
   bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
+  bool leaves_failing = false;  ///< … and without GPUs that say they are failing
   bool collectives = true, tokens = true;
   bool compares = true;                ///< ranks find out if they call different collectives
   bool checks = false;                 ///< so that what one of them refuses is wrong on all

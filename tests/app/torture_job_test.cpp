@@ -90,6 +90,20 @@ TEST(Torture, AWorldGrowsAgainWithWhatTheOracleSays) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+/// A GPU says that it is failing: the world goes on without it, and without a loss.
+TEST(Torture, AGpuThatIsFailingIsLeftWithWhatTheOracleSays) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "a rank leaves";
+  Job job(3,
+          {"--seed", "2", "--operations", "150", "--on-loss", "shrink", "--restart-budget", "5",
+           "--rejoin-after", "0s", "--on-health", "shrink"},
+          {.limit = 170s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_NE(job.out().find("on 2 ranks"), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("1 GPUs left, 0 ranks lost, 0 back; nothing wrong"), std::string::npos)
+      << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 /// A flipped byte in what is dealt out after a loss ends the job.
 TEST(Torture, AFlippedByteInAShareIsFound) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";

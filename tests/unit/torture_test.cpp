@@ -356,6 +356,21 @@ TEST(Torture, ProgramsOfMembersKeepToWhatPartsCanDo) {
   EXPECT_TRUE(waits && struck && fails_for_good);
 }
 
+TEST(Torture, GpusSayThatTheyAreFailingWhereTheyAreLeft) {
+  std::map<bool, int> blows;
+  for (const bool leaves : {false, true}) {
+    for (std::uint64_t seed = 1; seed < 20; ++seed) {
+      const auto program = generate(
+          seed, {.ranks = 3, .operations = 500, .shrinks = true, .leaves_failing = leaves});
+      for_each_operation(program, [&](const Round&, const Operation& op) {
+        if (op.kind == Kind::fault && op.blow == Blow::failing_gpu) ++blows[leaves];
+      });
+    }
+  }
+  EXPECT_EQ(blows[false], 0);
+  EXPECT_GT(blows[true], 3);
+}
+
 TEST(Torture, FaultsComeAtThreeLevels) {
   const auto blows = [](Faults level) {
     std::size_t stormy = 0, most = 0;
