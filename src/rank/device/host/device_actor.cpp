@@ -279,6 +279,8 @@ void DeviceActor::hear(const HealthEvent& event) {
   if (event.kind == HealthKind::application)
     return log::debug("device", "the GPU says: {}", event.text);
   log::warn("device", "the GPU {}: {}", event.failing ? "is failing" : "says", event.text);
+  if (event.failing && settings_.flight != nullptr)
+    settings_.flight->dump("the GPU is failing: " + event.text);
   tell(DeviceHealth{event});
 }
 
