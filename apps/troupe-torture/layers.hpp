@@ -11,6 +11,13 @@
 
 namespace troupe::torture {
 
+/// What draws the shape of a call. There are few of each kind, so that an engine that makes a plan
+/// for each, which takes long, has made it before.
+inline Random draw_form(Trial& t) {
+  constexpr std::int64_t kForms = 6;
+  return Random(derive(static_cast<std::uint64_t>(t.random.below(kForms)), 50));
+}
+
 /// What must stand in an array, and by how much each of its numbers may be off, beside one rounding
 /// to the type that it is stored in. 0: it is exact, and is not rounded where the type has it.
 struct Exact {
@@ -21,6 +28,8 @@ struct Exact {
   explicit Exact(std::vector<double> values) : value(std::move(values)), slack(value.size()) {}
   [[nodiscard]] std::size_t size() const noexcept { return value.size(); }
 };
+
+inline constexpr double kF32 = 0x1p-23;  ///< the spacing of f32 at 1
 
 /// Compares memory with what must stand in it, element by element. Empty: nothing is wrong.
 std::string difference(const std::vector<Wide>& actual, const Exact& exact, double epsilon);
@@ -85,7 +94,7 @@ class Layers {
   Id keep(Id tensor, Exact exact);
   void bind(Id tensor, DType dtype, Exact before, Exact after);
   [[nodiscard]] Exact laid(const dnn::Layout& layout, const Exact& rows) const;
-  [[nodiscard]] Id convolve(Id made, Id x, Id w, Id y, const dnn::ConvolutionSteps& steps);
+  Id convolve(Id made, Id x, Id w, Id y, const dnn::ConvolutionSteps& steps);
 
   Trial* trial_;
   dnn::Graph graph_;

@@ -245,5 +245,6 @@ void add_sparse_forms(Calls& calls);
 void add_direct(Calls& calls);
 void add_tensors(Calls& calls);
 void add_layers(Calls& calls);
+void add_networks(Calls& calls);
 
 }  // namespace troupe::torture
