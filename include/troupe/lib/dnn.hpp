@@ -6,6 +6,7 @@
 
 #include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
+#include <troupe/lib/dnn_ctc.hpp>
 #include <troupe/lib/dnn_dropout.hpp>
 #include <troupe/lib/dnn_lrn.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
@@ -100,7 +101,8 @@ class Dnn : public DnnGraphs,
             public DnnMoving,
             public DnnDropout,
             public DnnRotary,
-            public DnnLrn {
+            public DnnLrn,
+            public DnnCtc {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -117,6 +119,7 @@ class Dnn : public DnnGraphs,
         DnnDropout(submitter),
         DnnRotary(submitter),
         DnnLrn(submitter),
+        DnnCtc(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -85,7 +85,7 @@ std::span<const OperationInfo* const> operations() noexcept {
       &info_of<Convolution>,        &info_of<GraphCall>, &info_of<Softmax>,
       &info_of<SoftmaxBackward>,    &info_of<Rnn>,       &info_of<RnnBackwardData>,
       &info_of<RnnBackwardWeights>, &info_of<RnnSpace>,  &info_of<Lrn>,
-      &info_of<LrnBackward>};
+      &info_of<LrnBackward>,        &info_of<CtcLoss>};
   return kAll;
 }
 

@@ -7,6 +7,7 @@
 
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
+#include "lib/dnn/ctc_cpu.hpp"
 #include "lib/dnn/graph_cpu.hpp"
 #include "lib/dnn/lrn_cpu.hpp"
 #include "lib/dnn/rnn_cpu.hpp"
@@ -16,10 +17,10 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final
-    : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                           dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                           dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn, dnn::LrnBackward> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                                       dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn,
+                                       dnn::LrnBackward, dnn::CtcLoss> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -115,6 +116,16 @@ class Dnn final
       }
       return Result<void>();  // check() lets no other one pass
     });
+  }
+
+  Result<void> run(const dnn::CtcLoss& op, const Call& call) {
+    const dnn::CtcMemory memory{call.at<const float>(op.x),
+                                call.at<const std::int32_t>(op.labels),
+                                call.at<const std::int32_t>(op.label_lengths),
+                                call.at<const std::int32_t>(op.input_lengths),
+                                call.at<float>(op.costs),
+                                op.gradients.present() ? call.at<float>(op.gradients) : nullptr};
+    return services_.submit(call, [op, memory] { dnn::ctc_loss(op, memory); });
   }
 
  private:

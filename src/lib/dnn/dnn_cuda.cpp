@@ -8,6 +8,7 @@
 #include <troupe/lib/dnn.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/dnn/ctc_cuda.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
 #include "lib/dnn/lrn_cuda.hpp"
 #include "lib/dnn/own_graph_cuda.hpp"
@@ -41,10 +42,10 @@ Result<Fills> fills_for(const Shape& shape) {
   return fills_of(*view);
 }
 
-class Dnn final
-    : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                           dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                           dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn, dnn::LrnBackward> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                                       dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn,
+                                       dnn::LrnBackward, dnn::CtcLoss> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -60,6 +61,7 @@ class Dnn final
   Result<void> run(const dnn::SoftmaxBackward& op, const Call& call);
   Result<void> run(const dnn::Lrn& op, const Call& call);
   Result<void> run(const dnn::LrnBackward& op, const Call& call);
+  Result<void> run(const dnn::CtcLoss& op, const Call& call);
   /// A recurrent network, its gradients, or what it needs.
   template <class Op>
   Result<void> run(const Op& op, const Call& call) {
@@ -80,6 +82,7 @@ class Dnn final
     /// Kernels of softmax that have been launched, and so are loaded: bits of kernels_of().
     std::uint32_t softmax_ran = 0;
     std::uint32_t lrn_ran = 0;  ///< the same of local response normalisations
+    bool ctc_ran = false;       ///< the same
 
     std::list<CachedPlan>::iterator find(const Shape& shape) {
       return std::find_if(plans.begin(), plans.end(),
@@ -161,6 +164,7 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
   if (info.opcode == opcode_of<dnn::Lrn>) return loads_lrn(*reinterpret_cast<const dnn::Lrn*>(op));
   if (info.opcode == opcode_of<dnn::LrnBackward>)
     return loads_lrn(*reinterpret_cast<const dnn::LrnBackward*>(op));
+  if (info.opcode == opcode_of<dnn::CtcLoss>) return !state(call.queue()).ctc_ran;
   const auto rnn_blocks = [&](const auto& rnn) {
     return state(call.queue()).rnns.must_wait_for(rnn, call);
   };
@@ -243,6 +247,13 @@ Result<void> Dnn::run(const dnn::LrnBackward& op, const Call& call) {
   TROUPE_CUDA_PROPAGATE(lrn_backward(own.handle.get(), op, call.at(op.x), call.at(op.y),
                                      call.at(op.dy), call.at(op.dx)));
   own.lrn_ran |= lrn_kernels_of(op);
+  return {};
+}
+
+Result<void> Dnn::run(const dnn::CtcLoss& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(ctc_loss(own.handle.get(), op, call, services_, own.workspace));
+  own.ctc_ran = true;
   return {};
 }
 

@@ -68,7 +68,9 @@ const Samples kDnnSamples{
                      range_in(1),
                      range_in(2),
                      range_in(3),
-                     range_in(4)}};
+                     range_in(4)},
+    dnn::CtcLoss{DType::f32, 6, 2, 5, 7, 4, range_in(1), range_in(2), range_in(3), range_in(4),
+                 range_in(5), range_in(6)}};
 
 }  // namespace
 }  // namespace troupe::test
