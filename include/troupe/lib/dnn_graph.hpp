@@ -57,7 +57,8 @@ enum class NodeKind : std::uint32_t {
   concatenate,
   dropout,
   sink_backward,
-  rotary
+  rotary,
+  channel_sums
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

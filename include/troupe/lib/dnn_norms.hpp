@@ -24,9 +24,13 @@ enum class Norm : std::uint32_t {
   instance,
   /// Those of one channel, in the whole batch (Ioffe and Szegedy, Batch Normalization, 2015). scale
   /// and bias as for instance.
-  batch
+  batch,
+  /// As layer, with a scale and a bias of each element of the batch (Peebles and Xie, Scalable
+  /// Diffusion Models with Transformers, 2023): their first extent is that of x, which is no
+  /// dimension along which is normalised. In graphs alone.
+  adaptive
 };
-inline constexpr std::uint32_t kNorms = static_cast<std::uint32_t>(Norm::batch) + 1;
+inline constexpr std::uint32_t kNorms = static_cast<std::uint32_t>(Norm::adaptive) + 1;
 
 /// Whether a norm gives mean and inverse_deviation, which the gradient needs. batch always does.
 enum class Phase : std::uint8_t { inference, training };
@@ -75,6 +79,13 @@ Normalized group_norm(Graph& graph, TensorId x, TensorId scale, TensorId bias, f
 /// Its gradients, from those statistics.
 NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorId scale,
                                   TensorId mean, TensorId inverse_deviation);
+
+/// Sums over a batch, of which a batch norm over several devices is made once they are added up.
+struct ChannelSums {
+  TensorId sum, squares;  ///< of x, and of its squares; extents 1, channels, 1...
+};
+/// Adds a node that sums each channel of x, which has extents batch, channels, spatial...
+ChannelSums channel_sums(Graph& graph, TensorId x);
 
 /// The extents of a tensor for instance and batch norms: channels vary fastest in memory.
 struct ChannelsShape {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "lib/dnn/graph_view.hpp"
-#include "lib/rng/philox_block.hpp"
 
 namespace troupe::dnn {
 

@@ -66,5 +66,6 @@ Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
 Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_channel_sums(Graph& graph, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

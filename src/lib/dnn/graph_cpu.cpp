@@ -38,6 +38,7 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::dropout: return &compute_dropout;
     case NodeKind::sink_backward: return &compute_sink_backward;
     case NodeKind::rotary: return &compute_rotary;
+    case NodeKind::channel_sums: return &compute_channel_sums;
   }
   return nullptr;
 }

@@ -95,5 +95,6 @@ void compute_concatenate(const NodeView& node, Contents& contents);
 void compute_dropout(const NodeView& node, Contents& contents);
 void compute_sink_backward(const NodeView& node, Contents& contents);
 void compute_rotary(const NodeView& node, Contents& contents);
+void compute_channel_sums(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

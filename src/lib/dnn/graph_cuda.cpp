@@ -130,6 +130,7 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::dropout:
     case NodeKind::sink_backward:
     case NodeKind::rotary: return {};
+    case NodeKind::channel_sums: return add_channel_sums(graph, inputs);
   }
   return {};
 }

@@ -147,6 +147,7 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"dropout", 2, 0, 2, 0, 3, &wrong_dropout},
       {"sink_backward", 4, 4, 1, 1, 0, &wrong_sink_backward},
       {"rotary", 3, 3, 1, 1, 2, &wrong_rotary},
+      {"channel_sums", 1, 1, 2, 2, 0, &wrong_channel_sums},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

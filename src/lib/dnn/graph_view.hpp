@@ -93,5 +93,6 @@ std::string wrong_concatenate(const NodeView& node);
 std::string wrong_dropout(const NodeView& node);
 std::string wrong_sink_backward(const NodeView& node);
 std::string wrong_rotary(const NodeView& node);
+std::string wrong_channel_sums(const NodeView& node);
 
 }  // namespace troupe::dnn

@@ -28,6 +28,8 @@ std::string wrong_extents(Norm which, const TensorView& x, const TensorView& sca
   if (x.rank() < 2) return "x has less than 2 dimensions";
   if (over_channels(which) && !std::ranges::equal(scale.extents, of_channels(x.extents)))
     return "scale does not have extents 1, channels, 1...";
+  if (which == Norm::adaptive && scale.extents[0] != x.extents[0])
+    return "scale does not have the first extent of x";
   if (!broadcasts(scale, x)) return "an extent of scale is neither that of x nor 1";
   const auto sets = statistics_extents(which, x.extents, scale.extents);
   for (const auto* const tensor : statistics) {
@@ -43,9 +45,10 @@ Extents statistics_extents(Norm which, std::span<const std::int64_t> x,
                            std::span<const std::int64_t> scale) {
   Extents extents(x.begin(), x.end());
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    const bool together = which == Norm::instance ? i >= 2
-                          : which == Norm::batch  ? i != 1
-                                                  : scale[i] != 1;
+    const bool together = which == Norm::instance   ? i >= 2
+                          : which == Norm::batch    ? i != 1
+                          : which == Norm::adaptive ? i != 0 && scale[i] != 1
+                                                    : scale[i] != 1;
     if (together) extents[i] = 1;
   }
   return extents;
@@ -187,6 +190,24 @@ NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorI
   return {times(less(less(scaled, of_scaled), times(normalised, of_product)), inverse_deviation),
           reduce(graph, Reduction::add, times(dy, normalised), weights),
           reduce(graph, Reduction::add, dy, weights)};
+}
+
+ChannelSums channel_sums(Graph& graph, TensorId x) {
+  const auto layout = graph.layout(x);
+  const auto sums = packed_like(layout, of_channels(layout.extents));
+  const ChannelSums made{graph.between(sums), graph.between(sums)};
+  graph.add(NodeKind::channel_sums, {x}, {made.sum, made.squares}, {});
+  return made;
+}
+
+std::string wrong_channel_sums(const NodeView& node) {
+  const auto& x = *node.inputs[0];
+  if (x.rank() < 2) return "x has less than 2 dimensions";
+  for (const auto* const sums : node.outputs) {
+    if (!std::ranges::equal(sums->extents, of_channels(x.extents)))
+      return "the sums have not one number for each channel";
+  }
+  return {};
 }
 
 }  // namespace troupe::dnn

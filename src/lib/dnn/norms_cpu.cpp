@@ -103,4 +103,18 @@ void compute_norm_backward(const NodeView& node, Contents& contents) {
   if (node.outputs[2] != nullptr) round_into(contents.make(node.outputs[2]), dbias);
 }
 
+void compute_channel_sums(const NodeView& node, Contents& contents) {
+  const auto *const x = node.inputs[0], *const sum = node.outputs[0];
+  const auto& from = contents.of(x);
+  PerSet sums(at(sum->volume()), 0.0), squares(sums);
+  std::size_t next = 0;
+  for_each_place<1>(x->extents, {row_major_steps(sum->extents)}, [&](const auto& places) {
+    const double value = from[next++];
+    sums[at(places[0])] += value;
+    squares[at(places[0])] += value * value;
+  });
+  round_into(contents.make(sum), sums);
+  round_into(contents.make(node.outputs[1]), squares);
+}
+
 }  // namespace troupe::dnn

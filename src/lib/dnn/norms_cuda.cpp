@@ -31,6 +31,10 @@ Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
       if (mean != nullptr) attributes.set_previous_running_stats(mean, variance, momentum);
       return made(graph.batchnorm(x, scale, bias, attributes));
     }
+    case dnn::Norm::adaptive:
+      return made(graph.adalayernorm(
+          x, scale, bias,
+          fe::graph::AdaLayernorm_attributes().set_forward_phase(phase).set_epsilon(epsilon)));
   }
   return {};
 }
@@ -56,8 +60,18 @@ Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& in
           dy, x, scale,
           fe::graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(
               mean, inverse_deviation)));
+    case dnn::Norm::adaptive:
+      return made(graph.adalayernorm_backward(
+          dy, x, scale,
+          fe::graph::AdaLayernorm_backward_attributes().set_saved_mean_and_inv_variance(
+              mean, inverse_deviation)));
   }
   return {};
+}
+
+Nodes add_channel_sums(Graph& graph, const Nodes& inputs) {
+  const auto made = graph.genstats(inputs[0], fe::graph::Genstats_attributes());
+  return {made[0], made[1]};
 }
 
 }  // namespace troupe::host::cuda

@@ -1,9 +1,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "common/core/philox_block.hpp"
 #include "device_host/engine/cuda/launch.cuh"
 #include "lib/dnn/own_graph_kernels.cuh"
-#include "lib/rng/philox_block.hpp"
 
 namespace troupe::host::cuda::kernels {
 namespace {
@@ -80,24 +80,12 @@ __global__ void copy_kernel(std::uint64_t n, Elements from, Elements to) {
     store_number(to, place(to, i), load_number(from, place(from, i)));
 }
 
-/// The word of a place; see philox.hpp for the order.
-__device__ std::uint32_t word_at(std::uint64_t seed, std::uint64_t position) {
-  constexpr std::uint64_t kStreams = 65536;
-  const auto group = position / 4;
-  const auto block = rng_numbers::philox_block(seed, group % kStreams, group / kStreams);
-  const auto lane = position % 4;
-  return lane == 0   ? block.word[0]
-         : lane == 1 ? block.word[1]
-         : lane == 2 ? block.word[2]
-                     : block.word[3];
-}
-
 __global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x, Elements y,
                             Elements mask) {
   const auto offset =
       draw.offset + (draw.moved == nullptr ? 0 : static_cast<std::uint64_t>(*draw.moved));
   for (auto i = first_index(); i < n; i += index_step()) {
-    const bool kept = word_at(draw.seed, offset + i) >= draw.threshold;
+    const bool kept = rng_numbers::philox_word(draw.seed, offset + i) >= draw.threshold;
     if (mask.first != nullptr) store_number(mask, place(mask, i), of_real(kept ? 1 : 0));
     if (y.first == nullptr) continue;
     store_number(y, place(y, i), of_real(kept ? load_number(x, place(x, i)).real * scale : 0));

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "lib/rng/philox_block.hpp"
+#include "common/core/philox_block.hpp"
 
 /// The laws of rng_laws.hpp, as both engines compute them: an object with the law's numbers makes
 /// one number of each Draw. Sources of the formulas: see rng::Law.

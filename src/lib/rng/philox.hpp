@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "lib/rng/philox_block.hpp"
+#include "common/core/philox_block.hpp"
 
 /// Philox4x32-10, a counter-based generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw,
 /// "Parallel random numbers: as easy as 1, 2, 3", SC'11, doi:10.1145/2063384.2063405. Ordered and

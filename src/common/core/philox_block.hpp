@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-/// What kernels and the host compute alike. In C++17, because kernels are compiled so.
+/// What kernels and the host compute alike, in more than one library. In C++17, because kernels are
+/// compiled so.
 #ifdef __CUDACC__
 #define TROUPE_HOST_DEVICE __host__ __device__ inline
 #else
@@ -37,6 +38,19 @@ TROUPE_HOST_DEVICE Block philox_block(std::uint64_t seed, std::uint64_t stream,
     key1 += 0xBB67AE85u;
   }
   return {{c[0], c[1], c[2], c[3]}};
+}
+
+/// The 32-bit word at a position of cuRAND's sequence CURAND_RNG_PSEUDO_PHILOX4_32_10 in its
+/// default order: words come in groups of four, of 65536 streams by turns.
+TROUPE_HOST_DEVICE std::uint32_t philox_word(std::uint64_t seed, std::uint64_t position) {
+  const std::uint64_t group = position / 4;
+  const Block block = philox_block(seed, group % 65536, group / 65536);
+  const std::uint64_t lane = position % 4;
+  // Without an index that is known late, which would put the block into memory.
+  return lane == 0   ? block.word[0]
+         : lane == 1 ? block.word[1]
+         : lane == 2 ? block.word[2]
+                     : block.word[3];
 }
 
 /// Uniform in (0, 1], as cuRAND makes an f64 of two words.
