@@ -135,8 +135,8 @@ __global__ void sink_backward_kernel(SinkShape shape, Elements sink, Elements o,
     }
     sums[threadIdx.x] = sum;
     __syncthreads();
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-      if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    for (unsigned others = kThreads / 2; others > 0; others /= 2) {
+      if (threadIdx.x < others) sums[threadIdx.x] += sums[threadIdx.x + others];
       __syncthreads();
     }
     if (threadIdx.x == 0)
