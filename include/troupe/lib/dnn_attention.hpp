@@ -98,6 +98,7 @@ struct AttentionGradients {
 ///   - f32, if it would multiply in tf32,
 ///   - dims that are not multiples of 8 up to 128 (on some GPUs 256),
 ///   - a causal mask at the bottom right together with a bias or dropout,
+///   - gradients with dropout, which cuDNN 9.14 computes wrongly without an error,
 ///   - without lengths and with more queries than keys: such a mask, and one with `left`.
 AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
                            const AttentionRule& rule = {}, bool with_stats = false);

@@ -79,7 +79,12 @@ TYPED_TEST(DnnAttentionExtras, DropoutAndSinksAreThoseOfTheDefinition) {
         ASSERT_NEAR(d_sink[h], exact.d_sink[h], kEpsilon<T>) << h;
       }
     }
-    if (!has_case(on_device.backward(), name + ", gradients")) continue;
+    const auto backward = on_device.backward();
+    if (on_cuda() && problem.dropout != 0) {  // which cuDNN computes wrongly
+      EXPECT_EQ(backward.code(), Errc::unsupported);
+      continue;
+    }
+    if (!has_case(backward, name + ", gradients")) continue;
     EXPECT_TRUE(as_exact_as(narrowed<T>(plain.d_q), on_device.d_q(), exact.d_q)) << "d_q";
     EXPECT_TRUE(as_exact_as(narrowed<T>(plain.d_k), on_device.d_k(), exact.d_k)) << "d_k";
     EXPECT_TRUE(as_exact_as(narrowed<T>(plain.d_v), on_device.d_v(), exact.d_v)) << "d_v";
