@@ -47,6 +47,7 @@ class Members {
   void play_round(const Round& round);
   [[nodiscard]] SaveOptions save_options(const Round& round) const;
   Step step(const Round& round, std::int64_t number);
+  [[nodiscard]] int may_be_back() const;
   /// The first step begins with this.
   void write_first();
   /// Looks at all that this member has, as it must be before a step.

@@ -25,9 +25,16 @@ Step Members::step(const Round& round, std::int64_t number) {
   }
   if (number == round.steps) check(round, number);
   meet();
-  const bool waits = round.special != 0 && conduct_.rejoins && world_.size() < program_->ranks;
+  const bool waits = round.special != 0 && conduct_.rejoins && world_.size() < may_be_back();
   if (waits) std::this_thread::sleep_for(2ms);
   return waits ? Step::again : Step::done;
+}
+
+/// How many members the world can have again: who has left a failing GPU does not come back.
+int Members::may_be_back() const {
+  const auto recoveries = world_.recoveries();
+  return program_->ranks -
+         static_cast<int>(std::ranges::count(recoveries, "withdrawn", &Recovery::kind));
 }
 
 void Members::play(const Round& round, std::int64_t number) {
