@@ -248,8 +248,12 @@ class Workbench {
   /// Names what is not as it has to be after at least one step; empty: all is well.
   [[nodiscard]] std::string damage() const {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (device_->download(buffers_[i]) != piece_->share(world_->rank())[i])
-        return fmt::format("buffer {}", i);
+      const auto found = device_->download(buffers_[i]);
+      const auto& expected = piece_->share(world_->rank())[i];
+      const auto [at, wanted] = std::mismatch(found.begin(), found.end(), expected.begin());
+      if (at != found.end())
+        return fmt::format("element {} of buffer {}, {} instead of {},", at - found.begin(), i, *at,
+                           *wanted);
     }
     const auto factor = device_->download(factor_);
     for (std::size_t i = 0; i < kOrder; ++i) {

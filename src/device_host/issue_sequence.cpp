@@ -228,7 +228,7 @@ Result<bool> DeviceHost::pass_branch(Playing& playing) {
     if (at != nullptr) std::memcpy(&flag, at, sizeof flag);
     jumps = flag == 0;
   }
-  playing.go_on(jumps);
+  if (auto went = playing.go_on(jumps); !went) return went.error();
   return true;
 }
 

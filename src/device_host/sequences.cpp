@@ -216,9 +216,14 @@ Result<bool> Playing::ended() {
   return engine_->reached(end_.get());
 }
 
-void Playing::go_on(bool jumps) {
+Result<void> Playing::go_on(bool jumps) {
+  // Who has not asked whether all has ended: what comes next is ordered behind the origin alone.
+  if (!end_) {
+    if (auto joined = join(); !joined) return joined;
+  }
   next_ = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(next_) + (jumps ? next().by : 1));
   begin_again();
+  return {};
 }
 
 void Playing::begin_again() {

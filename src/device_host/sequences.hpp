@@ -111,7 +111,7 @@ class Playing {
   /// its flag. Errors: what some of it failed with.
   Result<bool> ended();
   /// Behind a branch.
-  void go_on(bool jumps);
+  Result<void> go_on(bool jumps);
   /// The next step queues nothing.
   void pass() noexcept {
     ++next_;

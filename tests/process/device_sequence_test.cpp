@@ -184,6 +184,28 @@ TEST(Sequences, ThatNeverEndAreLostWithTheirHostAndHoldUpNobody) {
   EXPECT_EQ(not_working(device), "");
 }
 
+/// The first run is a list of commands, whose loop the device host itself goes through.
+TEST(Sequences, WhatFollowsALoopWaitsForAllThatTheLoopHasBegun) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  constexpr std::int64_t kLength = 4 << 20;
+  const auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength);
+  const auto flag = device.alloc<std::int32_t>(1);
+  device.fill(y, 0.0);
+  device.blas().scal(1.0, y).get();  // the library is open, and does not hold up the run
+  device.fill(x, 1.0), device.fill(flag, 1).get();
+  constexpr int kTimes = 20;
+  const auto sequence = device.record([&] {
+    while_(device, flag, [&] {
+      for (int i = 0; i < kTimes; ++i) device.blas().scal(2.0, x);
+      device.fill(flag, 0);
+    });
+    device.copy(x, y);
+  });
+  sequence.run().get();
+  EXPECT_EQ(device.download(y), std::vector<double>(kLength, 1 << kTimes));
+}
+
 TEST(Sequences, OfALibraryThatFailsSpoilWhatTheyWriteAndRunAgain) {
   DeviceRig rig;
   auto& device = rig.device();

@@ -19,15 +19,20 @@ namespace {
 
 constexpr std::uint32_t kCells = kPinnedRegion | 1;
 
-/// Notes what is queued, and which part of the graph it is in.
+/// Notes what is queued, which part of the graph it is in, and what each queue is ordered behind.
 class TracingEngine final : public Engine {
  public:
   std::string trace;
   std::byte* base = nullptr;
 
-  Result<void> run(const OperationInfo& info, const std::byte*, const Call&) override {
+  Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
     trace += std::string(info.name) + " ";
+    ++behind_[call.queue().index()][call.queue().index()];
     return {};
+  }
+  /// How much of what was queued on `other` ends before what comes next on `queue`.
+  [[nodiscard]] std::size_t behind(Queue queue, Queue other) const {
+    return behind_[queue.index()][other.index()];
   }
   Result<void> begin_branch(Queue origin, const std::int32_t* flag, bool again) override {
     EXPECT_EQ(origin, Queue(Lane::memory));
@@ -39,8 +44,16 @@ class TracingEngine final : public Engine {
     trace += "end ";
     return {};
   }
-  Result<Mark> mark(Queue) override { return Mark{++marks_}; }
-  Result<void> wait(Queue, Mark) override { return {}; }
+  Result<Mark> mark(Queue queue) override {
+    marks_.push_back(behind_[queue.index()]);
+    return Mark{static_cast<std::uint32_t>(marks_.size())};
+  }
+  Result<void> wait(Queue queue, Mark mark) override {
+    auto& all = behind_[queue.index()];
+    const auto& others = marks_[mark.id - 1];
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::max(all[i], others[i]);
+    return {};
+  }
   Result<bool> reached(Mark) override { return true; }
   void release(Mark) override {}
 
@@ -68,7 +81,9 @@ class TracingEngine final : public Engine {
  private:
   static Error nothing() { return {Errc::unsupported, 0, "no part of the test"}; }
   DeviceInfo description_{"tracing", "nothing", "", "", 0, -1, {}};
-  std::uint32_t marks_ = 0;
+  using Counts = std::array<std::size_t, kQueueCount>;
+  std::array<Counts, kQueueCount> behind_{};
+  std::vector<Counts> marks_;
 };
 
 Operand part(std::uint64_t i, std::uint64_t bytes = 64) {
@@ -150,6 +165,39 @@ TEST_F(Branches, MayEndTogetherAndBeEmpty) {
   scal(0), scal(1);
   flag(7, 1);  // nothing within
   EXPECT_EQ(told(), "if(5) memory.fill if(6) blas.scal blas.scal end end if(7) end ");
+}
+
+/// As a list: what comes behind the way back, and behind the loop, is behind all of its body.
+TEST_F(Branches, LetNothingOvertakeTheBodyOfALoop) {
+  flag(5, 3);  // while
+  scal(1);
+  branch(-3);
+  fill(1);
+  const auto list = wire::pack_records(records_);
+  const auto made =
+      RecordedSequence::make({.number = 1, .commands = records_.size(), .patches = {}}, list);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  Playing playing(*made, engine_, Lane::memory);
+  const Queue blas((*made)->steps()[2].lane);
+  std::size_t turns = 0;
+  while (!playing.done()) {
+    const auto& step = playing.next();
+    if (step.by != 0) {
+      const bool way_back = step.flag == nullptr;
+      if (!way_back) {
+        ASSERT_TRUE(playing.ended().ok());
+      }
+      ASSERT_TRUE(playing.go_on(way_back || turns == 2).ok());
+      continue;
+    }
+    const Call call(playing.next_queue(), addresses_, step.command->parts());
+    ASSERT_TRUE(playing.order_next().ok());
+    EXPECT_EQ(engine_.behind(call.queue(), blas), turns) << step.command->name();
+    ASSERT_TRUE(engine_.run(step.command->info(), step.command->op(), call).ok());
+    if (step.lane == blas.lane) ++turns;
+    ASSERT_TRUE(playing.passed().ok());
+  }
+  EXPECT_EQ(engine_.trace, "memory.copy blas.scal memory.copy blas.scal memory.copy memory.fill ");
 }
 
 TEST_F(Branches, ThatAreNoneOfTheProgramsAreRefused) {
