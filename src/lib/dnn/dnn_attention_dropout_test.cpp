@@ -75,8 +75,8 @@ TYPED_TEST(DnnAttentionExtras, DropoutAndSinksAreThoseOfTheDefinition) {
     if (!problem.sink.empty()) {
       const auto d_sink = on_device.d_sink();
       for (std::size_t h = 0; h < d_sink.size(); ++h) {
-        // From o, which is rounded to T.
-        ASSERT_NEAR(d_sink[h], exact.d_sink[h], kEpsilon<T>) << h;
+        // From o, whose elements are rounded to T: a sum over all queries.
+        ASSERT_NEAR(d_sink[h], exact.d_sink[h], 4 * kEpsilon<T>) << h;
       }
     }
     const auto backward = on_device.backward();
