@@ -205,6 +205,8 @@ Result<void> GraphView::read(std::span<const std::int64_t> words) {
     const auto known = [&](std::int64_t number) {
       return number >= -1 && number < std::ssize(tensors_);
     };
+    node.inputs.reserve(inputs.size());
+    node.outputs.reserve(outputs.size());
     for (const auto number : inputs) {
       if (!known(number) || (number >= 0 && !made[static_cast<std::size_t>(number)]))
         return fail("an input is no tensor, or made by no earlier node");
