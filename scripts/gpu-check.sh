@@ -281,48 +281,29 @@ bench_cuda() {
   ratios "$out/cuda_raw_bench.json"
 }
 
-# The libraries' longest calls.
+# beside NAME [OPTION...]: a benchmark of calls of libraries, if the build has it: each takes as long as the library's own
+beside() {
+  local bench=$1 line name
+  shift
+  [[ -x $bin/$bench ]] || return 0
+  step "$bench" 240 "$bin/$bench" --json "$out/$bench.json" "$@" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
+  done <"$out/$bench.json"
+}
+
+# Small calls are judged by what they take more.
 bench_libraries() {
-  local line name options=(--repetitions $((quick ? 3 : 7)) --json "$out/library_bench.json")
-  ((quick)) && options+=(--largest-matrix 4096 --factored 2048 --fft-edge 256)
-  step library_bench 240 "$bin/library_bench" "${options[@]}" || return 0
-  while read -r line; do
-    name=$(field "$line" name)
-    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
-  done <"$out/library_bench.json"
-}
-
-# Sparse matrices, sorts and scans. Small calls are judged by what they take more.
-bench_sparse() {
-  local line name options=(--repetitions $((quick ? 5 : 15)) --json "$out/sparse_bench.json")
-  ((quick)) && options+=(--edge 96 --keys 10000000 --elements 100000000)
-  step sparse_bench 240 "$bin/sparse_bench" "${options[@]}" || return 0
-  while read -r line; do
-    name=$(field "$line" name)
-    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
-  done <"$out/sparse_bench.json"
-}
-
-# Tensors, where cuTENSOR is there.
-bench_tensors() {
-  local line name
-  [[ -x $bin/tensor_bench ]] || return 0
-  step tensor_bench 240 "$bin/tensor_bench" --repetitions $((quick ? 5 : 15)) --json "$out/tensor_bench.json" || return 0
-  while read -r line; do
-    name=$(field "$line" name)
-    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
-  done <"$out/tensor_bench.json"
-}
-
-# Layers of neural networks, where cuDNN and its frontend are there.
-bench_layers() {
-  local line name
-  [[ -x $bin/dnn_bench ]] || return 0
-  step dnn_bench 240 "$bin/dnn_bench" --repetitions $((quick ? 5 : 15)) --json "$out/dnn_bench.json" || return 0
-  while read -r line; do
-    name=$(field "$line" name)
-    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
-  done <"$out/dnn_bench.json"
+  local longest=() sparse=() repetitions=(--repetitions $((quick ? 5 : 15)))
+  if ((quick)); then
+    longest=(--largest-matrix 4096 --factored 2048 --fft-edge 256)
+    sparse=(--edge 96 --keys 10000000 --elements 100000000)
+  fi
+  beside library_bench --repetitions $((quick ? 3 : 7)) "${longest[@]}"
+  beside sparse_bench "${repetitions[@]}" "${sparse[@]}"
+  beside tensor_bench "${repetitions[@]}"
+  beside dnn_bench "${repetitions[@]}"
 }
 
 # The first call of each kind after a device host's death, over its steady time.
@@ -515,9 +496,6 @@ if wanted bench; then
   bench_actors
   bench_cuda
   bench_libraries
-  bench_sparse
-  bench_tensors
-  bench_layers
   bench_first_calls
   bench_kernels
   bench_recorded

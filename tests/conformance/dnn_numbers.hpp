@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <troupe/lib/dnn.hpp>
+
 #include "common/core/narrow.hpp"
 #include "conformance.hpp"
 
@@ -24,6 +26,32 @@ inline void skip_unless_installed(const Future<void>& probe) {
   ASSERT_NE(probed.error().message.find("not installed"), std::string::npos)
       << probed.error().message;
   GTEST_SKIP() << probed.error().message;
+}
+
+/// Tests of layers for a type of elements.
+template <class T>
+class OfLayers : public Typed<T> {
+ protected:
+  void SetUp() override {
+    const auto x = put(std::vector<Half>(8)), y = put(std::vector<Half>(8));
+    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
+  }
+};
+
+/// The derivatives of loss() by the numbers of an array that it reads, by central differences.
+template <class Loss>
+std::vector<double> central_differences(std::vector<double>& numbers, const Loss& loss,
+                                        double h = 1e-4) {
+  std::vector<double> result;
+  for (auto& number : numbers) {
+    const double at = number;
+    number = at + h;
+    const double above = loss();
+    number = at - h;
+    result.push_back((above - loss()) / (2 * h));
+    number = at;
+  }
+  return result;
 }
 
 /// The spacing of numbers of type T at 1, as std::numeric_limits has it.

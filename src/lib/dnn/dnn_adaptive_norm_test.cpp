@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "dnn_numbers.hpp"
@@ -47,23 +48,10 @@ AdaptiveResults adaptive_norm_of(const AdaptiveProblem& problem) {
 /// The derivatives of the sum of dy * y by the numbers of one of the problem's arrays.
 std::vector<double> adaptive_derivatives(AdaptiveProblem problem,
                                          std::vector<double> AdaptiveProblem::*by) {
-  constexpr double h = 1e-4;
-  const auto loss = [&] {
+  return central_differences(problem.*by, [&] {
     const auto y = adaptive_norm_of(problem).y;
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += problem.dy[i] * y[i];
-    return sum;
-  };
-  std::vector<double> result;
-  for (auto& number : problem.*by) {
-    const double at = number;
-    number = at + h;
-    const double above = loss();
-    number = at - h;
-    result.push_back((above - loss()) / (2 * h));
-    number = at;
-  }
-  return result;
+    return std::inner_product(y.begin(), y.end(), problem.dy.begin(), 0.0);
+  });
 }
 
 /// The tolerances of PyTorch's assert_close, for numbers as large as the largest of them.
@@ -78,13 +66,7 @@ void expect_close(const std::vector<T>& actual, const std::vector<double>& exact
 }
 
 template <class T>
-class DnnAdaptiveNorm : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnAdaptiveNorm : public OfLayers<T> {};
 using AdaptiveTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnAdaptiveNorm, AdaptiveTypes);
 

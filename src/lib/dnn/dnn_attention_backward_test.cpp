@@ -1,5 +1,6 @@
 #include <troupe/lib/dnn.hpp>
 
+#include <numeric>
 #include <string>
 
 #include "dnn_attention_runs.hpp"
@@ -60,23 +61,11 @@ TYPED_TEST(DnnAttentionBackward, IsAsExactAsAPlainImplementation) {
 /// The derivatives of the sum of d_o * o, by central differences of the definition.
 std::vector<double> differences(AttentionProblem problem,
                                 std::vector<double> AttentionProblem::*operand) {
-  constexpr double h = 1e-5;
   const auto sum = [&] {
     const auto o = exact_attention(problem).o;
-    double all = 0;
-    for (std::size_t i = 0; i < o.size(); ++i) all += problem.d_o[i] * o[i];
-    return all;
+    return std::inner_product(o.begin(), o.end(), problem.d_o.begin(), 0.0);
   };
-  std::vector<double> derivatives;
-  for (auto& value : problem.*operand) {
-    const auto middle = value;
-    value = middle + h;
-    const auto above = sum();
-    value = middle - h;
-    derivatives.push_back((above - sum()) / (2 * h));
-    value = middle;
-  }
-  return derivatives;
+  return central_differences(problem.*operand, sum, 1e-5);
 }
 
 TYPED_TEST(DnnAttentionBackward, IsThatOfDifferences) {

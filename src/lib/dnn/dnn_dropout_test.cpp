@@ -34,13 +34,7 @@ const DropoutRule kDropoutRules[] = {{0.5f, 1, 0},
                                      {0.25f, 5, (std::uint64_t{1} << 50) + 1}};
 
 template <class T>
-class DnnDropout : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnDropout : public OfLayers<T> {};
 using DropoutTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnDropout, DropoutTypes);
 

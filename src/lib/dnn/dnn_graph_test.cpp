@@ -16,13 +16,7 @@ using dnn::Reduction;
 
 /// Graphs, functions of single elements, and reductions.
 template <class T>
-class DnnGraph : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(Mode::identity, x, y));
-  }
-};
+class DnnGraph : public OfLayers<T> {};
 using GraphTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnGraph, GraphTypes);
 

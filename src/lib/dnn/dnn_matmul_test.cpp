@@ -19,13 +19,7 @@ bool multiplied(const Future<void>& done, DType dtype) {
 }
 
 template <class T>
-class DnnMatrices : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(64)), y = put(std::vector<T>(64));
-    skip_unless_installed(dnn::on(device()).pointwise(Mode::identity, x, y));
-  }
-};
+class DnnMatrices : public OfLayers<T> {};
 using MatrixTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnMatrices, MatrixTypes);
 

@@ -44,13 +44,7 @@ bool same_bits(const T& a, const T& b) {
 }
 
 template <class T>
-class DnnMoving : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<Half>(8)), y = put(std::vector<Half>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnMoving : public OfLayers<T> {};
 using MovedTypes = ::testing::Types<Half, float, std::int8_t, std::int64_t>;
 TYPED_TEST_SUITE(DnnMoving, MovedTypes);
 

@@ -1,6 +1,7 @@
 #include <troupe/lib/dnn.hpp>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -96,34 +97,16 @@ NormResults norm_of(const NormProblem& problem) {
 
 /// The derivatives of the sum of dy * y by the numbers of one of the problem's arrays.
 Numbers derivatives(NormProblem problem, Numbers NormProblem::*by) {
-  constexpr double h = 1e-4;
-  const auto loss = [&] {
+  return central_differences(problem.*by, [&] {
     const auto y = norm_of(problem).y;
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += problem.dy[i] * y[i];
-    return sum;
-  };
-  Numbers result;
-  for (auto& number : problem.*by) {
-    const double at = number;
-    number = at + h;
-    const double above = loss();
-    number = at - h;
-    result.push_back((above - loss()) / (2 * h));
-    number = at;
-  }
-  return result;
+    return std::inner_product(y.begin(), y.end(), problem.dy.begin(), 0.0);
+  });
 }
 
 /// Layer, RMS, instance and batch norms and their gradients.
 template <class T>
-class DnnNorm : public Typed<T> {
+class DnnNorm : public OfLayers<T> {
  protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-
   static GpuRef<T> room(const NormProblem& problem) { return put_sevens<T>(problem.elements()); }
   template <class W>
   static GpuRef<W> weights(const NormProblem& problem) {

@@ -128,13 +128,7 @@ std::string pooling_name(std::size_t i, Pooling mode) {
 }
 
 template <class T>
-class DnnPools : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnPools : public OfLayers<T> {};
 using PoolTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnPools, PoolTypes);
 

@@ -89,13 +89,7 @@ bool in_cudnn(const ResizeOptions& shape, DType dtype) {
 }
 
 template <class T>
-class DnnResizes : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnResizes : public OfLayers<T> {};
 using ResizeTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnResizes, ResizeTypes);
 

@@ -62,13 +62,7 @@ const RotaryOptions kRotations[] = {
     {.batch = 1, .sequence = 1, .heads = 1, .dim = 2, .rotated = 2}};
 
 template <class T>
-class DnnRotary : public Typed<T> {
- protected:
-  void SetUp() override {
-    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
-  }
-};
+class DnnRotary : public OfLayers<T> {};
 using RotaryTypes = ::testing::Types<Half, BFloat16, float>;
 TYPED_TEST_SUITE(DnnRotary, RotaryTypes);
 
