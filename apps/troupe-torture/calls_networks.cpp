@@ -61,6 +61,94 @@ void softmax(Trial& t) {
   expect(t, dx, std::move(gradient));
 }
 
+/// Local response normalisation and its gradient.
+template <class T>
+void local_responses(Trial& t) {
+  auto form = draw_form(t);
+  const LrnShape shape{form.between(1, 12),
+                       form.one_in(2) ? 1 : form.between(2, 5),
+                       {.window = static_cast<std::int32_t>(form.between(1, 5)),
+                        .alpha = 0.5,
+                        .beta = 0.75,
+                        .k = 1}};
+  const auto inner = static_cast<std::size_t>(shape.inner),
+             channels = static_cast<std::size_t>(shape.channels);
+  const auto count = static_cast<std::size_t>(form.between(1, 3)) * channels * inner;
+  const auto x = t.numbers<T>(static_cast<std::int64_t>(count)),
+             dy = t.numbers<T>(static_cast<std::int64_t>(count));
+  /// Calls visit(d) for each channel of the window of channel c, both as places in the arrays.
+  const auto window = [&](std::size_t i, const auto& visit) {
+    const auto c = static_cast<std::int64_t>(i / inner % channels);
+    for (std::int64_t d = c - (shape.rule.window - 1) / 2, end = d + shape.rule.window; d < end;
+         ++d) {
+      if (d >= 0 && d < shape.channels)
+        visit(i - (static_cast<std::size_t>(c) - static_cast<std::size_t>(d)) * inner);
+    }
+  };
+  std::vector<double> s(count, shape.rule.k);
+  Exact y(count), dx(count);
+  const auto share = shape.rule.alpha / shape.rule.window;
+  for (std::size_t i = 0; i < count; ++i) {
+    window(i, [&](std::size_t d) { s[i] += share * x[d].real() * x[d].real(); });
+    y.value[i] = x[i].real() * std::pow(s[i], -shape.rule.beta);
+    y.slack[i] = 0x1p-16 * std::abs(y.value[i]);
+    dx.value[i] = dy[i].real() * std::pow(s[i], -shape.rule.beta);
+    dx.slack[i] = 0x1p-16 * std::abs(dx.value[i]);
+  }
+  // y is rounded to T before its gradient is computed.
+  for (std::size_t i = 0; i < count; ++i) {
+    window(i, [&](std::size_t c) {
+      const auto term =
+          2 * share * shape.rule.beta * x[c].real() * dy[i].real() * y.value[i] / s[i];
+      dx.value[c] -= term;
+      dx.slack[c] += (0x1p-16 + Trial::epsilon<T>()) * std::abs(term);
+    });
+  }
+  const auto x_there = t.put<T>(x), dy_there = t.put<T>(dy);
+  const auto y_there = t.room<T>(static_cast<std::int64_t>(count)),
+             dx_there = t.room<T>(static_cast<std::int64_t>(count));
+  t.call_or_record([&] { return dnn::on(t.device()).lrn(x_there, y_there, shape); });
+  t.call_or_record([&] {
+    return dnn::on(t.device()).lrn_backward(x_there, y_there, dy_there, dx_there, shape);
+  });
+  expect(t, y_there, std::move(y));
+  expect(t, dx_there, std::move(dx));
+}
+
+/// Of one step each: the cost is that of its class.
+void labels_of_sequences(Trial& t) {
+  auto form = draw_form(t);
+  const CtcShape shape{1, form.between(1, 4), form.between(2, 6)};
+  const auto batch = static_cast<std::size_t>(shape.batch),
+             classes = static_cast<std::size_t>(shape.classes);
+  const auto x = t.numbers<float>(shape.batch * shape.classes);
+  std::vector<std::int32_t> labels(batch);
+  const std::vector<std::int32_t> ones(batch, 1);
+  Exact costs(batch), gradients(batch * classes);
+  for (std::size_t b = 0; b < batch; ++b) {
+    labels[b] = static_cast<std::int32_t>(t.random.between(1, shape.classes - 1));
+    double sum = 0;
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(x[b * classes + c].real());
+    const auto label = static_cast<std::size_t>(labels[b]);
+    costs.value[b] = std::log(sum) - x[b * classes + label].real();
+    costs.slack[b] = 0x1p-16;
+    for (std::size_t c = 0; c < classes; ++c) {
+      gradients.value[b * classes + c] =
+          std::exp(x[b * classes + c].real()) / sum - (c == label ? 1 : 0);
+      gradients.slack[b * classes + c] = 0x1p-16;
+    }
+  }
+  const CtcTensors tensors{.x = t.put<float>(x),
+                           .labels = t.put_values(labels),
+                           .label_lengths = t.put_values(ones),
+                           .input_lengths = t.put_values(ones),
+                           .costs = t.room<float>(shape.batch),
+                           .gradients = t.room<float>(shape.batch * shape.classes)};
+  t.call_or_record([&] { return dnn::on(t.device()).ctc_loss(tensors, shape); });
+  expect(t, tensors.costs, std::move(costs));
+  expect(t, tensors.gradients, std::move(gradients));
+}
+
 RnnOptions draw_network(Random& form) {
   RnnOptions options{.cell = test::kRnnCells[form.below(std::ssize(test::kRnnCells))],
                      .layers = static_cast<std::uint32_t>(form.between(1, 2)),
@@ -140,6 +228,9 @@ void add_networks(Calls& calls) {
     calls.add<T>("softmax", softmax<T>);
   });
   calls.add<double>("softmax", softmax<double>);
+  for_types<Half, float, double>(
+      [&]<class T>(T) { calls.add<T>("local responses", local_responses<T>); });
+  calls.add<float>("labels of sequences", labels_of_sequences);
 }
 
 }  // namespace troupe::torture

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include <troupe/lib/tensor.hpp>
@@ -83,8 +84,11 @@ void add_contractions(Calls& calls) {
         b(t, shuffled(t, batch + "n" + sums), extents), c(t, shuffled(t, batch + "mn"), extents);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto conj_a = draw_unary(t), conj_b = draw_unary(t);
-    t.call(tensor::on(t.device())
-               .template contract<T>(factor<T>(alpha), a(conj_a), b(conj_b), factor<T>(beta), c()));
+    auto on_device = tensor::on(t.device());
+    if (t.random.one_in(4))
+      t.call(on_device.tune_contract(a(), b(), c(), {}, {.candidates = 2, .repeats = 1}));
+    t.call(on_device.template contract<T>(factor<T>(alpha), a(conj_a), b(conj_b), factor<T>(beta),
+                                          c()));
     c.expect(t, sum(alpha,
                     reference::sum_of_products(c.reference.modes, {a.seen(conj_a), b.seen(conj_b)}),
                     beta, c.reference));
@@ -108,6 +112,65 @@ void add_contractions(Calls& calls) {
     t.call(on_device.einsum(in + ",lk->" + out + "l", {a.view, b.view}, product.view));
     sums.expect(t, reference::sum_of_products(out, {a.reference}));
     product.expect(t, reference::sum_of_products(out + "l", {a.reference, b.reference}));
+  });
+}
+
+/// A matrix of which some blocks are stored.
+template <class T>
+struct BlockMatrix {
+  tensor::BlockView<T> view;
+  std::int64_t columns = 0;
+  std::vector<Wide> whole;          ///< row-major, with zeros where nothing is stored
+  std::vector<std::size_t> places;  ///< of what is stored, as it lies
+
+  /// `rows`, `its_columns`: the extents of the sections.
+  BlockMatrix(Trial& t, const std::vector<std::int64_t>& rows,
+              const std::vector<std::int64_t>& its_columns)
+      : columns(std::reduce(its_columns.begin(), its_columns.end())) {
+    view.sections = {rows, its_columns};
+    whole.resize(static_cast<std::size_t>(std::reduce(rows.begin(), rows.end()) * columns));
+    std::int64_t top = 0;
+    for (std::size_t i = 0; i < rows.size(); top += rows[i++]) {
+      std::int64_t left = 0;
+      for (std::size_t j = 0; j < its_columns.size(); left += its_columns[j++]) {
+        if (!view.blocks.empty() && t.random.one_in(3)) continue;
+        view.blocks.push_back({static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
+        for (auto row = top; row < top + rows[i]; ++row) {
+          for (auto column = left; column < left + its_columns[j]; ++column)
+            places.push_back(static_cast<std::size_t>(row * columns + column));
+        }
+      }
+    }
+    const auto values = t.numbers<T>(std::ssize(places));
+    for (std::size_t i = 0; i < places.size(); ++i) whole[places[i]] = values[i];
+    view.buffer = t.put<T>(values);
+  }
+};
+
+template <class T>
+void add_products_of_blocks(Calls& calls) {
+  calls.add<T>("blocks of matrices", [](Trial& t) {
+    const auto cut = [&t] {
+      std::vector<std::int64_t> sections(static_cast<std::size_t>(t.random.between(1, 3)));
+      for (auto& extent : sections) extent = t.random.between(1, 4);
+      return sections;
+    };
+    const auto m = cut(), n = cut(), k = cut();
+    const BlockMatrix<T> a(t, m, k), b(t, k, n), d(t, m, n);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    t.call(tensor::on(t.device())
+               .template contract_block_sparse<T>(factor<T>(alpha), a.view("mk"), b.view("kn"),
+                                                  factor<T>(beta), d.view("mn")));
+    std::vector<Wide> expected;
+    for (const auto place : d.places) {
+      const auto columns = static_cast<std::size_t>(d.columns);
+      const auto inner = static_cast<std::size_t>(a.columns);
+      Wide sum = 0;
+      for (std::size_t i = 0; i < inner; ++i)
+        sum += a.whole[place / columns * inner + i] * b.whole[i * columns + place % columns];
+      expected.push_back(alpha * sum + beta * d.whole[place]);
+    }
+    t.expect(d.view.buffer, std::move(expected));
   });
 }
 
@@ -166,6 +229,7 @@ void add_tensors(Calls& calls) {
     add_elements_of_tensors<T>(calls);
   };
   for_numbers(add);
+  for_numbers([&calls]<class T>(T) { add_products_of_blocks<T>(calls); });
   for_types<Half, BFloat16>(add);
 }
 
