@@ -23,6 +23,13 @@ tensor::TermOf<T> term(Call& c, const std::string& name) {
   return view<T>(c, name)(c.get<std::string>(name + "_modes"),
                           c.choice<Unary>(name + "_unary", {"identity", "conj", "neg", "abs"}));
 }
+/// "a_blocks": [extents of the sections, places of the blocks].
+template <class T>
+tensor::BlockView<T> blocks(Call& c, const std::string& name) {
+  const auto layout = c.get<nlohmann::json>(name + "_blocks");
+  return {c.buffer<T>(name), layout.at(0).get<tensor::Sections>(),
+          layout.at(1).get<tensor::BlockPlaces>()};
+}
 Binary binary(const Call& c, const std::string& name) {
   return c.choice<Binary>(name, {"add", "mul", "max", "min"});
 }
@@ -36,6 +43,14 @@ void add_tensors_of(Runs& runs) {
                             c.factor<S>("beta"), term<T>(c, "d"))
         .get();
   });
+  if constexpr (FieldElement<T>) {
+    add("contract_block_sparse", [](Call& c, auto on) {
+      const auto a = blocks<T>(c, "a"), b = blocks<T>(c, "b"), d = blocks<T>(c, "d");
+      on.template contract_block_sparse<T>(c.factor<S>("alpha"), a("mk"), b("kn"),
+                                           c.factor<S>("beta"), d("mn"))
+          .get();
+    });
+  }
   add("contract_trinary", [](Call& c, auto on) {
     const auto e = term<T>(c, "e");
     on.template contract_trinary<T>(c.factor<S>("alpha"), term<T>(c, "a"), term<T>(c, "b"),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from case import Case, is_complex
+from case import NUMBERS, Case, is_complex
 
-NOT_JUDGED = {}
+NOT_JUDGED = {"tensor.tune_contract": "it measures, and computes nothing"}
 DTYPES = ["f32", "f64", "c64", "c128", "f16", "bf16"]
 CONTRACTIONS = ["mk,kn->mn", "km,nk->nm", "bmk,bkn->bmn", "abcd,cdkl->abkl", "k,k->", "i,j->ij", "ij,ji->ji",
                 "akbc,kd->dabc", "mkl,lk->m"]
@@ -82,6 +82,28 @@ def contraction(xp, random, dtype, expression):
     return case
 
 
+def block_product(xp, random, dtype):
+    """A product of matrices of which some blocks are stored."""
+    case = Case(xp, random, "tensor.contract_block_sparse", "contract_block_sparse", dtype)
+    cuts = {mode: [int(extent) for extent in random.integers(1, 5, random.integers(1, 4))] for mode in "mkn"}
+    whole, stored = {}, {}
+    for name, (mode, other) in (("a", "mk"), ("b", "kn"), ("d", "mn")):
+        rows, columns = cuts[mode], cuts[other]
+        places = [[i, j] for i in range(len(rows)) for j in range(len(columns)) if random.integers(3)] or [[0, 0]]
+        tops, lefts = np.cumsum([0, *rows]), np.cumsum([0, *columns])
+        stored[name] = [int(row * sum(columns) + column) for i, j in places
+                        for row in range(tops[i], tops[i + 1]) for column in range(lefts[j], lefts[j + 1])]
+        case.arguments[f"{name}_blocks"] = [[rows, columns], places]
+        case.add(name, case.numbers(len(stored[name])))
+        flat = xp.zeros(sum(rows) * sum(columns), case.flat(name).dtype)
+        flat[xp.asarray(stored[name])] = case.flat(name)
+        whole[name] = flat.reshape(sum(rows), sum(columns))
+    alpha, beta = case.factor("alpha"), case.factor("beta")
+    product = alpha * whole["a"] @ whole["b"] + beta * whole["d"]
+    case.expect_flat("d", product.ravel()[xp.asarray(stored["d"])], sum(cuts["k"]))
+    return case
+
+
 def reduction(xp, random, dtype, expression):
     modes, output = expression.split("->")
     case = TensorCase(xp, random, "reduce", "reduce", dtype)
@@ -146,6 +168,9 @@ def cases(xp, random, rounds):
         for dtype in DTYPES:
             for expression in CONTRACTIONS + CHAINS:
                 yield contraction(xp, random, dtype, expression)
+            if dtype in NUMBERS:
+                for _ in range(3):
+                    yield block_product(xp, random, dtype)
             for expression in SUMS:
                 yield reduction(xp, random, dtype, expression)
             for expression in PERMUTATIONS:

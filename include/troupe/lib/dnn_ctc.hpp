@@ -52,13 +52,14 @@ struct CtcLoss {
 
 namespace troupe {
 
-/// The operands of a CTC loss, and its shape; see dnn::CtcLoss.
+/// The operands of a CTC loss; see dnn::CtcLoss.
 struct CtcTensors {
   GpuRef<float> x = {};
   GpuRef<std::int32_t> labels = {}, label_lengths = {}, input_lengths = {};
   GpuRef<float> costs = {};
   GpuRef<float> gradients = {};  ///< may be absent
 };
+/// How many steps, sequences and classes there are, and how long the longest label may be.
 struct CtcShape {
   std::int64_t time = 0, batch = 0, classes = 0;
   std::int64_t max_label = dnn::CtcLoss::kMaxLabel;
