@@ -13,6 +13,7 @@
 
 #include "common/core/narrow.hpp"
 #include "conformance.hpp"
+#include "reference/differences.hpp"
 
 /// Numbers for tests of the library dnn.
 namespace troupe::test {
@@ -37,22 +38,6 @@ class OfLayers : public Typed<T> {
     skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x, y));
   }
 };
-
-/// The derivatives of loss() by the numbers of an array that it reads, by central differences.
-template <class Loss>
-std::vector<double> central_differences(std::vector<double>& numbers, const Loss& loss,
-                                        double h = 1e-4) {
-  std::vector<double> result;
-  for (auto& number : numbers) {
-    const double at = number;
-    number = at + h;
-    const double above = loss();
-    number = at - h;
-    result.push_back((above - loss()) / (2 * h));
-    number = at;
-  }
-  return result;
-}
 
 /// The spacing of numbers of type T at 1, as std::numeric_limits has it.
 template <class T>

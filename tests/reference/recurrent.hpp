@@ -8,6 +8,8 @@
 
 #include <troupe/lib/dnn_rnn.hpp>
 
+#include "reference/differences.hpp"
+
 /// Recurrent networks in f64, by the formulas of PyTorch's documentation, one sequence after the
 /// other: what tests compare with.
 namespace troupe::test {
@@ -147,17 +149,8 @@ class RnnDifferences {
 
   /// With respect to one of the numbers' arrays.
   std::vector<double> of(std::vector<double> RnnNumbers::*array) {
-    std::vector<double> gradients;
-    for (auto& number : numbers_.*array) {
-      constexpr double h = 1e-5;
-      const auto value = number;
-      number = value + h;
-      const auto above = total();
-      number = value - h;
-      gradients.push_back((above - total()) / (2 * h));
-      number = value;
-    }
-    return gradients;
+    return central_differences(
+        numbers_.*array, [this] { return total(); }, 1e-5);
   }
 
  private:
