@@ -42,6 +42,7 @@ class StateBase {
     virtual ~Continuation() = default;
     virtual void run() noexcept = 0;
     Continuation* next = nullptr;
+    bool quick = false;  ///< waits for nothing: may run on any thread
   };
 
   explicit StateBase(Progress* progress) noexcept : progress_(progress) {}
@@ -54,7 +55,8 @@ class StateBase {
   void wait() noexcept;
   /// True if ready before the time was over.
   bool wait_for(std::chrono::nanoseconds time) noexcept;
-  /// Runs `continuation` once, on the resolving thread, or at once if ready. Takes ownership.
+  /// Runs `continuation` once, on the resolving thread, or at once if ready; where the resolving
+  /// thread must not wait, and the continuation is not quick, on another. Takes ownership.
   void attach(Continuation* continuation) noexcept;
 
   /// For whoever makes the state and keeps two references: cheaper than retain().
@@ -150,7 +152,9 @@ class StatePtr {
 
 template <class F>
 struct FunctionContinuation final : StateBase::Continuation {
-  explicit FunctionContinuation(F f) : function(std::move(f)) {}
+  explicit FunctionContinuation(F f, bool is_quick = false) : function(std::move(f)) {
+    quick = is_quick;
+  }
   void run() noexcept override { function(); }
   F function;
 };
@@ -163,6 +167,11 @@ template <class F>
 struct ThenResult<void, F> {
   using type = std::invoke_result_t<F>;
 };
+
+/// As Future::on_ready(), for an `f` that waits for nothing, such as a message to an actor: it runs
+/// on the resolving thread, whichever that is.
+template <class T, class F>
+void at_once_when_ready(const Future<T>& future, F f);
 
 }  // namespace detail
 
@@ -202,8 +211,9 @@ class Future {
   /// Waits at most `time`; true if the future is ready then.
   bool wait_for(std::chrono::nanoseconds time) const { return state_->wait_for(time); }
 
-  /// A future for f(value). Runs on the thread that resolves this future (or here, if it is
-  /// resolved already), so f must not block. An error skips f and is passed on.
+  /// A future for f(value). Runs on the thread that resolves this future, on one of troupe's for
+  /// such functions, or here if it is resolved already: f may submit commands and must not wait for
+  /// what takes long. An error skips f and is passed on.
   template <class F>
   auto then(F f) const -> Future<typename detail::ThenResult<T, F>::type> {
     using R = typename detail::ThenResult<T, F>::type;
@@ -227,8 +237,7 @@ class Future {
     return Future<R>(next);
   }
 
-  /// Calls f(const Result<T>&) once, on the resolving thread or at once; f must neither block nor
-  /// throw.
+  /// Calls f(const Result<T>&) once, where then() would call it; f must not throw.
   template <class F>
   void on_ready(F f) const {
     attach([f = std::move(f), state = state_]() mutable { f(state->read()); });
@@ -248,10 +257,12 @@ class Future {
 
  private:
   friend Future<void> when_all(std::vector<Future<void>> futures);
+  template <class U, class F>
+  friend void detail::at_once_when_ready(const Future<U>& future, F f);
 
   template <class F>
-  void attach(F f) const {
-    state_->attach(new detail::FunctionContinuation<F>(std::move(f)));
+  void attach(F f, bool quick = false) const {
+    state_->attach(new detail::FunctionContinuation<F>(std::move(f), quick));
   }
 
   detail::StatePtr<detail::State<T>> state_;
@@ -285,6 +296,11 @@ class Promise {
 };
 
 namespace detail {
+template <class T, class F>
+void at_once_when_ready(const Future<T>& future, F f) {
+  future.attach([f = std::move(f), state = future.state_]() mutable { f(state->read()); }, true);
+}
+
 template <class T>
 struct CoroutinePromiseBase {
   Promise<T> promise;

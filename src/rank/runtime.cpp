@@ -16,6 +16,7 @@
 #include <troupe/actor.hpp>
 
 #include "common/actor/cpu_binding.hpp"
+#include "common/core/continuations.hpp"
 #include "common/core/log.hpp"
 #include "common/core/version.hpp"
 #include "common/wire/library_stamps.hpp"
@@ -108,12 +109,14 @@ struct Runtime::Parts {
     if (world_core)
       world_core->leave_actors();  // the others' messages are served until they are here
     program_actors.reset();        // what they still do may need the device and the world
+    (void)detail::wait_for_continuations(kEndPatience);
     world.reset();
     if (observer) observer->forget_world();
     const bool formed = world_core != nullptr;
     const auto health = formed ? world_core->status().health_events() : std::vector<HealthEvent>();
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
+    (void)detail::wait_for_continuations(std::chrono::hours(1));  // whose commands fail from now on
     if (formed && !rank_process::MpiSession::forsaken()) observer->finish(health);
     observer.reset();
     device.reset();
@@ -202,7 +205,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
   agree(compare_libraries(*mpi));
-  auto started = ProductionScheduler::start({.workers = kActorWorkers});
+  auto started =
+      ProductionScheduler::start({.workers = kActorWorkers, .runs_continuations = false});
   agree(started.ok() ? Result<void>() : Result<void>(started.error()));
   scheduler = std::move(*started);
   actors = std::make_unique<ActorSystem>(scheduler);

@@ -6,10 +6,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "common/core/continuations.hpp"
 
 namespace troupe {
 namespace {
@@ -279,6 +282,53 @@ TEST(Threads, CoroutinesResumeOnTheResolvingThread) {
     first.join();
     second.join();
   }
+}
+
+/// A thread that the runtime cannot spare resolves both; the first one's function waits for the
+/// second one.
+TEST(Future, AFunctionThatWaitsDoesNotHoldUpAThreadThatMustNotWait) {
+  Promise<void> first, second;
+  const auto after = first.future().then([other = second.future()] { other.get(); });
+  std::thread::id quick, resolver;
+  detail::at_once_when_ready(first.future(),
+                             [&](const Result<void>&) { quick = std::this_thread::get_id(); });
+  std::jthread([&] {
+    detail::this_thread_must_not_wait();
+    resolver = std::this_thread::get_id();
+    first.resolve({});
+    second.resolve({});
+  });
+  after.get();
+  EXPECT_EQ(quick, resolver);
+  EXPECT_TRUE(detail::wait_for_continuations(60s));
+}
+
+TEST(Future, FunctionsOfOneFutureRunInTheirOrderAlsoOnOtherThreads) {
+  Promise<void> promise;
+  std::vector<int> order;
+  for (int i = 0; i < 8; ++i)
+    promise.future().on_ready([&, i](const auto&) { order.push_back(i); });
+  std::jthread([&] {
+    detail::this_thread_must_not_wait();
+    promise.resolve({});
+  });
+  ASSERT_TRUE(detail::wait_for_continuations(60s));
+  EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+/// More of them wait at one time than there are threads to begin with.
+TEST(Future, FunctionsThatWaitForOneAnotherAllRun) {
+  constexpr int kFunctions = 16;
+  std::vector<Promise<void>> promises(kFunctions);
+  std::latch all(kFunctions);
+  for (auto& promise : promises)
+    promise.future().on_ready([&](const auto&) { all.arrive_and_wait(); });
+  std::jthread([&] {
+    detail::this_thread_must_not_wait();
+    for (auto& promise : promises) promise.resolve({});
+  });
+  all.wait();
+  EXPECT_TRUE(detail::wait_for_continuations(60s));
 }
 
 }  // namespace

@@ -38,17 +38,18 @@ class Context {
 
   /// Sends the actor `to_message(const Result<T>&)` once `future` has resolved, ahead of its
   /// mailbox and never lost to a full one: the way to wait in an actor. `to_message` runs on the
-  /// resolving thread, must not throw and must not touch the actor. Ends with the object, like a
-  /// timer.
+  /// resolving thread, must neither wait nor throw and must not touch the actor. Ends with the
+  /// object, like a timer.
   template <class T, class F>
   void pipe(const Future<T>& future, F to_message) {
     using M = std::remove_cvref_t<std::invoke_result_t<F, const Result<T>&>>;
     static_assert(Accepts<Self, M>, "the message is not in the actor's message set");
-    future.on_ready([cell = detail::CellPtr<detail::TypedCell<Self>>(&cell_),
-                     incarnation = cell_.incarnation(),
-                     to_message = std::move(to_message)](const Result<T>& outcome) mutable {
-      cell->post(cell->make_post(to_message(outcome), incarnation));
-    });
+    detail::at_once_when_ready(
+        future,
+        [cell = detail::CellPtr<detail::TypedCell<Self>>(&cell_), incarnation = cell_.incarnation(),
+         to_message = std::move(to_message)](const Result<T>& outcome) mutable {
+          cell->post(cell->make_post(to_message(outcome), incarnation));
+        });
   }
 
   /// Makes a child: it ends before this actor does, and before this actor is restarted. Its end is

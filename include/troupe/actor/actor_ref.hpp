@@ -106,10 +106,11 @@ void pipe_to(const Future<T>& future, const ActorRef<A>& actor, F to_message) {
   using M = std::remove_cvref_t<std::invoke_result_t<F, const Result<T>&>>;
   static_assert(Accepts<A, M>, "the message is not in the actor's message set");
   if (!actor) return;
-  future.on_ready([cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
-                   to_message = std::move(to_message)](const Result<T>& outcome) mutable {
-    cell->post(cell->make_post(to_message(outcome), detail::Posted::kAnyIncarnation));
-  });
+  detail::at_once_when_ready(
+      future, [cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
+               to_message = std::move(to_message)](const Result<T>& outcome) mutable {
+        cell->post(cell->make_post(to_message(outcome), detail::Posted::kAnyIncarnation));
+      });
 }
 
 }  // namespace troupe

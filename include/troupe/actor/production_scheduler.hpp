@@ -23,6 +23,9 @@ class CpuBinding;
 struct ProductionOptions {
   int workers = 2;
   int messages_per_turn = 64;  ///< after these, other runnable actors come first
+  /// False: where an actor resolves a future, the functions given to that run on other threads, so
+  /// that none of them holds up an actor.
+  bool runs_continuations = true;
 };
 
 /// Runs actors on a few threads, timers on one more.
@@ -76,6 +79,7 @@ class ProductionScheduler final : public Scheduler {
   bool patrol();
 
   const int messages_per_turn_;
+  const bool runs_continuations_;
   std::atomic<bool> cores_to_spare_;
   SteadyClock clock_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -94,14 +94,15 @@ class PublishedActorOf final : public PublishedActor {
         if (!message.ok()) return message.error();
         const auto asked = actor_.try_ask(std::move(*message), within);
         if (!asked.ok()) return asked.error();
-        asked->on_ready([answer = std::move(answer)](const Result<typename M::Reply>& outcome) {
-          if (!outcome.ok()) return answer(outcome.error());
-          if constexpr (std::is_void_v<typename M::Reply>) {
-            answer(std::vector<std::byte>());
-          } else {
-            answer(to_bytes(*outcome));
-          }
-        });
+        detail::at_once_when_ready(
+            *asked, [answer = std::move(answer)](const Result<typename M::Reply>& outcome) {
+              if (!outcome.ok()) return answer(outcome.error());
+              if constexpr (std::is_void_v<typename M::Reply>) {
+                answer(std::vector<std::byte>());
+              } else {
+                answer(to_bytes(*outcome));
+              }
+            });
         return {};
       } else {
         return Error{Errc::invalid, 0, "a message that is no question, or does not travel"};

@@ -229,10 +229,11 @@ class TypedCell final : public Cell {
     }
     auto shared = std::make_shared<Reply<R>>(std::move(reply));
     const auto key = add_pending_reply([shared](const Error& error) { shared->resolve(error); });
-    future.on_ready([cell = CellPtr<TypedCell>(this), key, shared](const Result<R>& outcome) {
-      shared->resolve(outcome);
-      cell->remove_pending_reply(key);
-    });
+    at_once_when_ready(future,
+                       [cell = CellPtr<TypedCell>(this), key, shared](const Result<R>& outcome) {
+                         shared->resolve(outcome);
+                         cell->remove_pending_reply(key);
+                       });
   }
 
   Mailbox<Envelope> mailbox_;

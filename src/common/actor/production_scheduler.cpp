@@ -7,6 +7,7 @@
 #include <troupe/spin.hpp>
 
 #include "common/actor/cpu_binding.hpp"
+#include "common/core/continuations.hpp"
 
 namespace troupe {
 namespace {
@@ -36,6 +37,7 @@ Result<std::shared_ptr<ProductionScheduler>> ProductionScheduler::start(Producti
 
 ProductionScheduler::ProductionScheduler(const ProductionOptions& options)
     : messages_per_turn_(options.messages_per_turn),
+      runs_continuations_(options.runs_continuations),
       cores_to_spare_(std::thread::hardware_concurrency() / kCoresPerWorker >=
                       static_cast<unsigned>(options.workers)) {
   for (int i = 0; i < options.workers; ++i) {
@@ -153,6 +155,7 @@ bool ProductionScheduler::may_linger() const noexcept {
 
 void ProductionScheduler::run_worker(Worker& self) {
   tls_worker_ = &self;
+  if (!runs_continuations_) detail::this_thread_must_not_wait();
   int streak = 0;
   for (;;) {
     Schedulable* job = nullptr;

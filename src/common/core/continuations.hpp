@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 /// Where functions run that are given to futures.
 namespace troupe::detail {
 
@@ -7,5 +9,13 @@ namespace troupe::detail {
 /// given, or behind a co_await that did not find its future ready. It may be the thread on which
 /// futures are resolved, and then all of them wait for it.
 [[nodiscard]] bool in_continuation() noexcept;
+
+/// For a thread of which the runtime has need, whatever the program does: that of an actor of
+/// troupe's, of a transport, of a watcher. The program's functions, which may submit commands and
+/// wait for room, run on other threads from now on where this one resolves a future.
+void this_thread_must_not_wait() noexcept;
+
+/// Waits until all of those have returned; false if they take longer than that.
+bool wait_for_continuations(std::chrono::nanoseconds limit);
 
 }  // namespace troupe::detail

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <condition_variable>
 #include <ctime>
+#include <deque>
+#include <mutex>
+#include <thread>
 
 #include "common/core/continuations.hpp"
 
@@ -46,6 +50,7 @@ thread_local StatePool pool;
 
 /// How many continuations the thread is in: one may resolve another future.
 thread_local int continuations = 0;
+thread_local bool must_not_wait = false;
 
 void run(StateBase::Continuation* continuation) noexcept {
   ++continuations;
@@ -54,6 +59,74 @@ void run(StateBase::Continuation* continuation) noexcept {
   --continuations;
 }
 
+void run_all(StateBase::Continuation* first) noexcept {
+  while (first != nullptr) {
+    auto* const next = first->next;
+    run(std::exchange(first, next));
+  }
+}
+
+/// Threads for the continuations that the resolving thread must not run itself: as many as are in
+/// one at a time, so that one that waits keeps nothing from running, up to kMost.
+class ContinuationThreads {
+ public:
+  static ContinuationThreads& instance() {
+    static ContinuationThreads threads;
+    return threads;
+  }
+  ~ContinuationThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  void give(StateBase::Continuation* chain) {
+    {
+      const std::lock_guard lock(mutex_);
+      chains_.push_back(chain);
+      if (chains_.size() > idle_ && threads_.size() < kMost)
+        threads_.emplace_back([this] { work(); });
+    }
+    work_.notify_one();
+  }
+
+  bool wait_until_idle(std::chrono::nanoseconds limit) {
+    std::unique_lock lock(mutex_);
+    return ended_.wait_for(lock, limit, [this] { return chains_.empty() && running_ == 0; });
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      work_.wait(lock, [this] { return stop_ || !chains_.empty(); });
+      --idle_;
+      if (chains_.empty()) return;
+      auto* const chain = chains_.front();
+      chains_.pop_front();
+      ++running_;
+      lock.unlock();
+      run_all(chain);
+      lock.lock();
+      --running_;
+      ended_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable work_, ended_;
+  std::deque<StateBase::Continuation*> chains_;
+  std::size_t idle_ = 0, running_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
 /// How often a waiter looks between two readings of the clock, which cost as much as a look.
 constexpr int kLooksPerClock = 16;
 
@@ -61,6 +134,14 @@ constexpr int kLooksPerClock = 16;
 
 bool in_continuation() noexcept {
   return continuations > 0;
+}
+
+void this_thread_must_not_wait() noexcept {
+  must_not_wait = true;
+}
+
+bool wait_for_continuations(std::chrono::nanoseconds limit) {
+  return ContinuationThreads::instance().wait_until_idle(limit);
 }
 
 void* allocate_state(std::size_t bytes) {
@@ -131,15 +212,15 @@ void StateBase::publish() noexcept {
             nullptr, nullptr, 0);
   }
   auto* newest = continuations_.exchange(closed(), std::memory_order_acq_rel);
-  Continuation* oldest = nullptr;  // reverse, so that they run in the order they were attached
+  Continuation* here = nullptr;  // reversed, so that they run in the order they were attached
+  Continuation* elsewhere = nullptr;
   while (newest != nullptr) {
-    auto* next = std::exchange(newest->next, oldest);
-    oldest = std::exchange(newest, next);
+    auto*& list = must_not_wait && !newest->quick ? elsewhere : here;
+    auto* const next = std::exchange(newest->next, list);
+    list = std::exchange(newest, next);
   }
-  while (oldest != nullptr) {
-    auto* next = oldest->next;
-    run(std::exchange(oldest, next));
-  }
+  if (elsewhere != nullptr) ContinuationThreads::instance().give(elsewhere);
+  run_all(here);
   release();
 }
 
@@ -160,19 +241,21 @@ Future<void> when_all(std::vector<Future<void>> futures) {
   auto result = joint->promise.future();
   const auto count = joint->parts.size();  // the last continuation clears the vector
   for (std::size_t i = 0; i < count; ++i) {
-    joint->parts[i].attach([joint] {
-      if (joint->left.fetch_sub(1) != 1) return;
-      Result<void> outcome;
-      for (const auto& part : joint->parts) {
-        if (outcome.ok()) {
-          outcome = part.state_->outcome();
-        } else {
-          (void)part.wait();
-        }
-      }
-      joint->promise.resolve(std::move(outcome));
-      joint->parts.clear();
-    });
+    joint->parts[i].attach(
+        [joint] {
+          if (joint->left.fetch_sub(1) != 1) return;
+          Result<void> outcome;
+          for (const auto& part : joint->parts) {
+            if (outcome.ok()) {
+              outcome = part.state_->outcome();
+            } else {
+              (void)part.wait();
+            }
+          }
+          joint->promise.resolve(std::move(outcome));
+          joint->parts.clear();
+        },
+        true);
   }
   return result;
 }

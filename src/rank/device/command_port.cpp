@@ -21,8 +21,10 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
     Hindrance found;
     {
       const std::lock_guard lock(submit_mutex_);
-      if (auto admitted = admit(command); !admitted)
+      if (auto admitted = admit(command); !admitted) {
+        if (Passage::open()) passage_waits_ = false;
         return command.quiet ? Future<void>(std::move(admitted)) : refuse(admitted.error());
+      }
       if (!delivers) found = hindrance(command);
       Future<void> future;
       const bool its_turn = Passage::open() || !passage_waits_;
@@ -30,7 +32,8 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
         if (Passage::open()) passage_waits_ = false;
         return future;
       }
-      if (found.way == Way::clear && Passage::open()) passage_waits_ = true;
+      if (found.way == Way::clear && Passage::open() && patience == Patience::wait)
+        passage_waits_ = true;
     }
     if (found.way == Way::lent) {
       rescue_(found.range);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 
+#include "common/core/continuations.hpp"
 #include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
 
@@ -145,6 +146,7 @@ bool MpiTransport::cores_to_spare() const {
 }
 
 void MpiTransport::run() {
+  detail::this_thread_must_not_wait();
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   const auto& all = session_->communicators();
   Traffic traffic{channel_ == Channel::world    ? all.world

@@ -233,8 +233,9 @@ void RunLoop::commit(std::int64_t step) {
   const auto fence = core_->device().port().fence();
   if (committed_.size() == 2) committed_.erase(committed_.begin());
   committed_.push_back({step, fence.place});
-  when_all({std::move(copied), fence.reached})
-      .on_ready([actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {
+  detail::at_once_when_ready(
+      when_all({std::move(copied), fence.reached}),
+      [actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
   core_->tokens().committed(epoch, commit_number(number_, step));
@@ -243,10 +244,10 @@ void RunLoop::commit(std::int64_t step) {
 
 void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
   if (core_->members().size() == 1) return;
-  core_->tokens().flush().on_ready(
-      [actor = core_->actor(), epoch, step, run = number_](const Result<void>&) {
-        (void)actor.tell(world_message::Flushed{epoch, run, step});
-      });
+  detail::at_once_when_ready(core_->tokens().flush(), [actor = core_->actor(), epoch, step,
+                                                       run = number_](const Result<void>&) {
+    (void)actor.tell(world_message::Flushed{epoch, run, step});
+  });
   if (core_->device().has_tokens()) core_->status().wait_all_flushed(step);
 }
 

@@ -39,7 +39,7 @@ class BundleRecorder final : public detail::Submitter {
     parts.parameters = parameters;
     auto future =
         failure ? to.refuse_collective(*failure, scope) : detail::submit(to, bundle, parts, scope);
-    future.on_ready([whole](const Result<void>& outcome) {
+    detail::at_once_when_ready(future, [whole](const Result<void>& outcome) {
       if (!outcome.ok()) detail::set_read(outcome.error(), false);  // it is only passed on
       whole->resolve(outcome);
     });

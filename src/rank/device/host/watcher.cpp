@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 
+#include "common/core/continuations.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::rank_process {
@@ -71,6 +72,7 @@ void Watcher::remove(std::uint64_t id) {
 }
 
 void Watcher::run() {
+  detail::this_thread_must_not_wait();
   while (!stop_.load()) {
     int timeout_ms = -1;
     if (port_->being_polled()) {
