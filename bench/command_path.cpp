@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <troupe/lib/blas.hpp>
+#include <troupe/lib/dnn.hpp>
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/sparse.hpp>
 
@@ -30,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Commands of any of these operations: no tell ever waits for room.
-constexpr int kFitsRing = 8192;
+constexpr int kFitsRing = 1024;
 /// The smallest vectors that still are a kernel's work.
 constexpr int kTiny = 8;
 constexpr auto kSource = R"(
@@ -106,7 +107,8 @@ std::vector<OptionSpec> option_specs() {
       {"repetitions", OptionType::integer, "15", "N", "measurements", {}, "1", "1000"},
       {"commands", OptionType::integer, "100000", "N", "of each measurement", {}, "1", "10000000"},
       {"trips", OptionType::integer, "10000", "N", "of each measurement", {}, "1", "1000000"},
-      {"only", OptionType::text, "", "NAME", "one of nop, fill, axpy, spmv, launch"},
+      {"only", OptionType::text, "", "NAME",
+       "one of nop, fill, axpy, spmv, launch, gelu, layer_norm"},
       {"json", OptionType::text, "", "FILE", "write the results as JSON"},
   };
 }
@@ -125,6 +127,11 @@ int run(const Config& config) {
   device->fill(column, 0).get();
   const CsrMatrix<float, std::int32_t> matrix{kTiny, kTiny, begin, column,
                                               device->alloc<float>(kTiny)};
+  const auto z = device->alloc<float>(kTiny), scale = device->alloc<float>(kTiny),
+             bias = device->alloc<float>(kTiny);
+  const NormStatistics statistics{device->alloc<float>(1), device->alloc<float>(1)};
+  device->fill(statistics.mean, 0.0f);
+  device->fill(statistics.inverse_deviation, 1.0f).get();
   const auto module = device->compile(kSource, {.names = {"step"}}).get();
   const auto kernel = module.kernel("step");
 
@@ -138,6 +145,9 @@ int run(const Config& config) {
       {"axpy", [&] { return device->blas().axpy(1.0f, x, y); }},
       {"spmv", [&] { return device->sparse().spmv(matrix, x, y); }},
       {"launch", [&] { return device->launch(kernel, {.block = kTiny}, kTiny, 1.0f, update(x)); }},
+      {"gelu", [&] { return dnn::on(*device).pointwise(dnn::Mode::gelu, x, y); }},
+      {"layer_norm",
+       [&] { return dnn::on(*device).layer_norm_backward(y, x, x, statistics, z, scale, bias); }},
   };
   std::vector<Comparison> lines;
   for (const auto& [name, submit] : cases) {

@@ -41,8 +41,9 @@ class NullEngine final : public cpu::CpuEngine {
  private:
   static constexpr std::uint32_t kNothing = ~0u;
   static bool is_skipped(const OperationInfo& info) {
-    constexpr std::array<std::string_view, 5> kSkipped = {
-        "memory.fill", "blas.axpy", "sparse.spmv", "kernel.launch", "kernel.launch_repeatable"};
+    constexpr std::array<std::string_view, 6> kSkipped = {
+        "memory.fill", "blas.axpy", "sparse.spmv", "kernel.launch", "kernel.launch_repeatable",
+        "dnn.graph"};
     return std::find(kSkipped.begin(), kSkipped.end(), info.name) != kSkipped.end();
   }
 

@@ -3,27 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "common/core/mix.hpp"
+
 namespace troupe::wire {
 namespace {
 
 constexpr std::uint64_t kAlignment = 256;
-
-/// Multiplication and rotation of 64 bits, as MurmurHash3's body (A. Appleby, public domain).
-class Mix {
- public:
-  void add(std::uint64_t word) {
-    word *= 0x87c37b91114253d5u;
-    word = std::rotl(word, 31) * 0x4cf5ad432745937fu;
-    state_ = std::rotl(state_ ^ word, 27) * 5 + 0x52dce729u;
-  }
-  [[nodiscard]] std::uint64_t value() const {
-    const auto folded = (state_ ^ state_ >> 33) * 0xff51afd7ed558ccdu;
-    return folded ^ folded >> 33;
-  }
-
- private:
-  std::uint64_t state_ = 0;
-};
 
 bool same_place(const Operand& a, const Operand& b) {
   return a.region == b.region && a.offset == b.offset;
@@ -80,12 +65,7 @@ std::uint64_t kind_key(const Command& command) noexcept {
   for (const auto& operand : info.operands)
     mix.add(info.operand(command.op(), operand).present() ? 1 : 0);
   for (const auto& part : command.tail()) mix.add(part.tag);
-  const auto data = command.parts().data;
-  for (std::size_t i = 0; i < data.size(); i += 8) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, data.data() + i, std::min<std::size_t>(8, data.size() - i));
-    mix.add(value);
-  }
+  mix.add(command.parts().data);
   return mix.value();
 }
 

@@ -93,8 +93,9 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   [[nodiscard]] bool must_wait_for(const Shape& shape, Queue queue);
-  /// The graph of a call, if kernels of troupe's own compute it; then it never has a plan.
-  [[nodiscard]] std::optional<dnn::GraphView> own_graph(const Call& call);
+  /// The graph of a call, if kernels of troupe's own compute it, else nullptr; then it never has a
+  /// plan.
+  [[nodiscard]] std::shared_ptr<const dnn::GraphView> own_graph(const Call& call);
   /// The bit of State::softmax_ran for an operation's kernels.
   template <class Op>
   [[nodiscard]] static std::uint32_t kernels_of(const Op& op) {
@@ -191,20 +192,19 @@ Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
   return op.bias.present() && !fused ? add_bias(op, call) : Result<void>();
 }
 
-std::optional<dnn::GraphView> Dnn::own_graph(const Call& call) {
+std::shared_ptr<const dnn::GraphView> Dnn::own_graph(const Call& call) {
   auto& own = state(call.queue());
-  if (own.find(shape_of(call.data())) != own.plans.end()) return std::nullopt;
-  auto view = dnn::GraphView::of(call.data());  // which check_parts() has let pass
-  if (!view || !is_own(*view)) return std::nullopt;
-  return std::move(*view);
+  if (own.find(shape_of(call.data())) != own.plans.end()) return nullptr;
+  const auto known = dnn::known_graph(call.data());  // which check_parts() has let pass
+  return known.ok() && is_own(**known) ? *known : nullptr;
 }
 
 Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
   std::array<void*, dnn::Graph::kMaxTensors> operands{};
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
-  if (const auto view = own_graph(call); view) {
-    return run_own(*view, std::span(operands).first(count), services_, call.queue(),
+  if (const auto graph = own_graph(call)) {
+    return run_own(*graph, std::span(operands).first(count), services_, call.queue(),
                    state(call.queue()).workspace);
   }
   const auto found = plan_for(call.data(), call.queue());

@@ -155,8 +155,9 @@ Result<void> GraphCall::check() const {
 }
 
 Result<void> GraphCall::check_parts(const Parts& parts) const {
-  const auto graph = GraphView::of(parts.data);
-  if (!graph) return graph.error();
+  const auto known = known_graph(parts.data);
+  if (!known) return known.error();
+  const auto* const graph = known->get();
   auto checks = wire::checker(*this);
   std::size_t next = 0;
   for (const auto& tensor : graph->tensors()) {
@@ -195,8 +196,9 @@ Future<void> DnnGraphs::run(const dnn::Graph& graph, std::span<const dnn::Bound>
   if (!words) return submitter_->refuse(words.error());
   const auto data = std::as_bytes(std::span(*words));
   if (data.size() > GraphCall::kData) return refused("it is too large for a record");
-  const auto view = dnn::GraphView::of(data);
-  if (!view) return submitter_->refuse(view.error());
+  const auto known = dnn::known_graph(data);
+  if (!known) return submitter_->refuse(known.error());
+  const auto* const view = known->get();
   std::vector<TailOperand> tail;
   for (const auto& tensor : view->tensors()) {
     if (!tensor.in_memory()) continue;

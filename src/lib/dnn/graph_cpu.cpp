@@ -122,30 +122,17 @@ Steps row_major_steps(std::span<const std::int64_t> extents) {
 
 Result<std::function<void()>> work_of(std::span<const std::byte> words,
                                       std::vector<std::byte*> memory, int threads) {
-  // The record is gone when the work is done: it has words of its own, which the view refers to.
-  struct Work {
-    std::vector<std::int64_t> words;
-    GraphView graph;
-    std::vector<std::byte*> memory;
-    int threads = 1;
-  };
-  auto work = std::make_shared<Work>();
-  work->words.resize(words.size() / sizeof(std::int64_t));
-  std::memcpy(work->words.data(), words.data(), words.size());
-  auto graph = GraphView::of(std::as_bytes(std::span(work->words)));
-  if (!graph) return graph.error();
-  work->graph = std::move(*graph);
-  work->memory = std::move(memory);
-  work->threads = threads;
+  const auto known = known_graph(words);
+  if (!known) return known.error();
   const auto unsupported = [](const std::string& what) {
     return Error{Errc::unsupported, 0,
                  std::string(GraphCall::kName) + ": the cpu engine has no " + what};
   };
-  for (const auto& tensor : work->graph.tensors()) {
+  for (const auto& tensor : (*known)->tensors()) {
     if (!with_type(tensor.dtype, [](auto) {}))
       return unsupported("tensors of " + std::string(to_string(tensor.dtype)));
   }
-  for (const auto& node : work->graph.nodes()) {
+  for (const auto& node : (*known)->nodes()) {
     const auto compute = compute_of(node.kind);
     if (compute == nullptr)
       return unsupported("node " + std::string(definition_of(node.kind)->name));
@@ -155,17 +142,17 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
                        ": not installed: this cpu engine is built without oneDNN"};
     }
   }
-  return std::function<void()>([work] {
-    const auto tensors = work->graph.tensors();
-    Contents contents(tensors.size(), work->threads);
+  return std::function<void()>([graph = *known, memory = std::move(memory), threads] {
+    const auto tensors = graph->tensors();
+    Contents contents(tensors.size(), threads);
     std::size_t next = 0;
     std::vector<std::byte*> places(tensors.size());
     for (const auto& tensor : tensors) {
-      if (tensor.in_memory()) places[tensor.number] = work->memory[next++];
+      if (tensor.in_memory()) places[tensor.number] = memory[next++];
       if (tensor.role == Role::input) load(tensor, places[tensor.number], contents[&tensor]);
       if (tensor.role == Role::constant) contents[&tensor].reals = {tensor.value};
     }
-    for (const auto& node : work->graph.nodes()) compute_of(node.kind)(node, contents);
+    for (const auto& node : graph->nodes()) compute_of(node.kind)(node, contents);
     for (const auto& tensor : tensors) {
       if (tensor.role == Role::output) store(tensor, contents[&tensor], places[tensor.number]);
     }

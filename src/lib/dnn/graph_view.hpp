@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -55,6 +56,11 @@ class GraphView {
   std::vector<TensorView> tensors_;
   std::vector<NodeView> nodes_;
 };
+
+/// The graph of these words, which is kept: a program calls the same layers again and again, and to
+/// read the words of one takes longer than all else that is done with a small call. Each thread
+/// keeps some of those that it has met. Errors: as GraphView::of(), and kept nowhere.
+Result<std::shared_ptr<const GraphView>> known_graph(std::span<const std::byte> words);
 
 /// What must hold for nodes of a kind. Inputs and outputs from the `required` ones on may be
 /// absent.

@@ -2,9 +2,9 @@
 
 #include <cudnn.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,7 +39,8 @@ struct PlanKey {
         bytes(shape.bytes.begin(), shape.bytes.end()) {}
   bool operator==(const Shape& shape) const noexcept {
     return opcode == shape.opcode && optional_operand == shape.optional_operand &&
-           std::ranges::equal(bytes, shape.bytes);
+           bytes.size() == shape.bytes.size() &&
+           std::memcmp(bytes.data(), shape.bytes.data(), bytes.size()) == 0;
   }
 };
 
