@@ -211,17 +211,20 @@ void DeviceHost::break_communicator(const Error& error) {
 }
 
 void DeviceHost::wait(TimePoint now) {
-  if (now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
-    const int looks = batches_.empty() ? kSpinLooks : 1;
-    for (int i = 0; i < looks && (blocked_ || commands_.empty()); ++i) cpu_relax();
-    return;
-  }
   replies_.flush();
   const bool prepares =
       std::any_of(preparations_.begin(), preparations_.end(),
                   [](const auto& one) { return one->state == Preparation::State::queued; });
   const bool engine_busy =
       mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares || play_waits_);
+  // As long as the rank spins for what is running: to be woken takes a thread longer than many a
+  // kernel.
+  const bool awaited = options_.spin_us != 0 && engine_busy && replies_.awaited();
+  if (awaited || now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
+    const int looks = batches_.empty() ? kSpinLooks : 1;
+    for (int i = 0; i < looks && (blocked_ || commands_.empty()); ++i) cpu_relax();
+    return;
+  }
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   if (meeting_ != nullptr) meeting_->announce_sleep();

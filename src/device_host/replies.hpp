@@ -36,6 +36,8 @@ class Replies {
     waiting_.push_back({first, count, outcome, spoilt});
     flush();
   }
+  /// Somebody of the rank looks for them, and need not be woken.
+  [[nodiscard]] bool awaited() const noexcept { return !ring_.consumer_sleeps(); }
   /// True once nothing waits for room.
   bool flush() {
     bool wake = false;

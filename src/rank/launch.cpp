@@ -55,10 +55,19 @@ fs::path compile_program(const Config& config) {
   return fs::exists(beside, ignored) ? beside : installed() / "troupe-compile";
 }
 
-std::chrono::nanoseconds spin_time(const Config& config, int cores) {
-  if (config.text("spin") != "auto") return config.duration("spin");
-  // A rank has two threads that spin: its own and its device host's reactor.
-  return cores >= 3 ? std::chrono::microseconds(200) : std::chrono::microseconds(0);
+struct SpinTimes {
+  std::chrono::nanoseconds waiter;   ///< a thread of the rank that waits for a future
+  std::chrono::nanoseconds reactor;  ///< after the last command, when nobody waits
+};
+SpinTimes spin_times(const Config& config, int cores) {
+  using std::chrono::microseconds, std::chrono::milliseconds;
+  if (config.text("spin") != "auto") {
+    const auto time = config.duration("spin");
+    return {time, time};
+  }
+  // A rank has two threads that spin: its own, and its device host's reactor. To wake both takes a
+  // quarter of a millisecond: half a percent of the longest wait without that.
+  return cores >= 3 ? SpinTimes{milliseconds(50), microseconds(200)} : SpinTimes{};
 }
 
 }  // namespace
@@ -141,9 +150,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::invalid, errno,
                  "gloo-interface: there is no network interface " + interface + " on every host"};
   }
-  const auto spin = spin_time(config, cores);
+  const auto spin = spin_times(config, cores);
   DeviceCore::Options options;
-  options.spin = spin;
+  options.spin = spin.waiter;
   options.replay = config.flag("replay");
   options.check_indices = checks(config, "indices");
   options.slab_bytes = config.bytes("slab-size");
@@ -181,7 +190,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
                       : completion == "sync"  ? wire::Completion::sync
                                               : wire::Completion::event;
   launch.spin_us = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(spin).count());
+      std::chrono::duration_cast<std::chrono::microseconds>(spin.reactor).count());
   launch.ring_bytes = 4096;
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;

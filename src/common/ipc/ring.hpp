@@ -84,6 +84,11 @@ class RingProducer {
            control_->consumer_waits.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
+  /// The consumer has announced that it goes to sleep, and nothing has come since.
+  [[nodiscard]] bool consumer_sleeps() const noexcept {
+    return control_->consumer_waits.load(std::memory_order_relaxed) != 0;
+  }
+
   /// Records from this position on stay in the ring although the consumer has taken them, until
   /// this is called with a later one.
   void keep_from(std::uint64_t position) noexcept { kept_ = position; }
