@@ -267,6 +267,7 @@ void DeviceHost::lose(const Error& error) {
   if (mode_ == Mode::lost) return;
   mode_ = Mode::lost;
   send({.kind = wire::ControlKind::fatal,
+        .value = engine_->is_still_after(error) ? 1u : 0u,
         .code = static_cast<std::uint32_t>(error.code),
         .native = error.native},
        error.message);

@@ -79,7 +79,7 @@ void for_each_seed(std::uint32_t count, Simulate simulate) {
 }
 
 struct Tally {
-  int served = 0, ended = 0, revivals = 0, promotions = 0, exhausted = 0;
+  int served = 0, ended = 0, revivals = 0, promotions = 0, exhausted = 0, outlived = 0;
   std::set<HostState> hosts{};
   std::set<DeviceState> devices{};
 };
@@ -100,6 +100,7 @@ void simulate(std::uint32_t seed, const DeviceSimulation::Options& options, Tall
   tally.revivals += device.revivals();
   tally.promotions += device.promotions();
   tally.exhausted += device.exhausted();
+  tally.outlived += device.outlived();
   tally.hosts.insert(device.host_states().begin(), device.host_states().end());
   tally.devices.insert(device.device_states().begin(), device.device_states().end());
   device.shut_down();
@@ -117,6 +118,7 @@ TEST(DeviceProtocol, WhateverDiesTheDeviceServesAgainOrIsGivenUp) {
   EXPECT_GT(tally.ended, 0);
   EXPECT_GT(tally.promotions, 0);
   EXPECT_GT(tally.exhausted, 0);
+  EXPECT_GT(tally.outlived, 0) << "no successor began beside a host whose context was dead";
 }
 
 TEST(DeviceProtocol, AloneToo) {
@@ -128,6 +130,7 @@ TEST(DeviceProtocol, AloneToo) {
   });
   if (replays() || HasFailure()) return;
   EXPECT_GT(tally.served, tally.ended);
+  EXPECT_GT(tally.outlived, 0);
 }
 
 TEST(DeviceProtocol, ComesBackToAWorldThatWentOnWithoutIt) {

@@ -93,12 +93,14 @@ void DeviceSimulation::strike(HostId id, Ill how) {
       break;
     case Ill::loses_context:
       after(some_time(150'000), [this, id] {
-        device_.fatal(id, "sticky", {Errc::device_lost, 700, "illegal address"}, now_);
+        const bool still = host(id).still = chance(70);
+        device_.fatal(id, "sticky", {Errc::device_lost, 700, "illegal address"}, still, now_);
       });
       break;
     case Ill::fails_for_good:
       after(some_time(150'000), [this, id] {
-        device_.fatal(id, "ecc", {Errc::device_failed, 214, "uncorrectable memory error"}, now_);
+        device_.fatal(id, "ecc", {Errc::device_failed, 214, "uncorrectable memory error"}, false,
+                      now_);
       });
       break;
     case Ill::hangs: break;  // look() sees
@@ -170,7 +172,7 @@ void DeviceSimulation::resume(HostId id) {
 void DeviceSimulation::promote(HostId id) {
   auto& next = host(id);
   for (const auto& [other, one] : hosts_) {
-    if (other != id && one.memory && !one.reaped && !one.handed_over)
+    if (other != id && one.memory && !one.reaped && !one.handed_over && !one.still)
       violation("host " + std::to_string(id) + " is given the memory while host " +
                 std::to_string(other) + " may write to it");
   }
@@ -227,6 +229,16 @@ void DeviceSimulation::bury(HostId old, HostId next, const DeviceFault&) {
   if (host(next).reaped || host(next).memory) violation("the wrong host inherits");
   commands_ = next;
   reap(old);
+}
+
+void DeviceSimulation::outlive(HostId old, HostId next, const DeviceFault&) {
+  if (!host(old).still) violation("a host is outlived that may write");
+  if (!host(old).mourned) violation("a host is outlived that is not lost");
+  if (commands_ != old) violation("commands are taken from a host that has none");
+  if (host(next).reaped || host(next).memory) violation("the wrong host inherits");
+  commands_ = next;
+  host(old).handed_over = true;
+  ++outlived_;
 }
 
 void DeviceSimulation::drop_standby(HostId id, const Error&) {

@@ -73,6 +73,8 @@ class DeviceSimulation final : private DeviceActions {
   [[nodiscard]] int revivals() const { return revivals_; }
   [[nodiscard]] int promotions() const { return promotions_; }  ///< of standby worlds
   [[nodiscard]] int exhausted() const { return exhausted_; }
+  /// Hosts that were succeeded while they lived.
+  [[nodiscard]] int outlived() const { return outlived_; }
   [[nodiscard]] std::string where() const;
   /// All that were seen, while something could still go wrong.
   [[nodiscard]] const std::set<HostState>& host_states() const { return host_states_; }
@@ -93,6 +95,7 @@ class DeviceSimulation final : private DeviceActions {
     bool halted = false;   ///< likewise
     bool drained = false;  ///< by quiesce, until it is resumed
     bool handed_over = false;
+    bool still = false;  ///< lost its context: it lives, and writes nothing any more
     bool mourned = false;
     std::uint32_t formation = 0;  ///< whose communicator it has
   };
@@ -117,6 +120,7 @@ class DeviceSimulation final : private DeviceActions {
   void mourn(HostId host, const DeviceFault& fault) override;
   void kill(HostId host) override;
   void bury(HostId old, HostId next, const DeviceFault& fault) override;
+  void outlive(HostId old, HostId next, const DeviceFault& fault) override;
   void drop_standby(HostId host, const Error& lost) override;
   void drop_successor(HostId host, const Error& lost) override;
   void drop(HostId host) override;
@@ -171,7 +175,7 @@ class DeviceSimulation final : private DeviceActions {
   TimePoint phase_since_{}, heard_at_{}, revived_at_{};
   std::set<std::pair<Order, std::uint32_t>> given_, answered_;  ///< by round, or formation
   std::uint32_t formation_ = 0, formed_ = 0, promoted_ = 0;     ///< of the standby world
-  int revivals_ = 0, promotions_ = 0, exhausted_ = 0;
+  int revivals_ = 0, promotions_ = 0, exhausted_ = 0, outlived_ = 0;
 };
 
 }  // namespace troupe::rank_process

@@ -51,7 +51,8 @@ enum class ControlKind : std::uint32_t {
   contribution,
   done,                ///< answers `request`
   failed,              ///< answers `request`; code, native, text
-  fatal,               ///< the context is lost; code, native, text
+  fatal,               ///< the context is lost; value: 1 if nothing of it writes any more; code,
+                       ///< native, text
   communicator_broken  ///< a collective found its peers gone; text
 };
 

@@ -215,6 +215,10 @@ class Engine {
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
   virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
 
+  /// Whether nothing that was queued writes to memory any more, now that this error has been
+  /// reported.
+  [[nodiscard]] virtual bool is_still_after(const Error&) const { return false; }
+
   // Operations.
 
   /// Whether run() may block: then it is called on a thread of the lane's library, and while it

@@ -21,6 +21,7 @@ struct DeviceFault {
   Error error;
   TimePoint struck_at{};  ///< when it happened, as far as can be known
   TimePoint detected_at{};
+  bool still = false;  ///< nothing of the host writes any more, although its process may live on
 };
 /// What a fault, or the end of an epoch, cost here.
 struct DeviceLoss {

@@ -256,6 +256,17 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
 }
 
+bool CudaEngine::is_still_after(const Error& error) const {
+  switch (static_cast<cudaError_t>(error.native)) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+    case cudaErrorMisalignedAddress: return error.code == Errc::device_lost;
+    default: return false;
+  }
+}
+
 Result<void> CudaEngine::count_memory(const std::string& cause,
                                       const std::function<Result<void>()>& work) {
   enter();

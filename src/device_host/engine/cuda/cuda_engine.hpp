@@ -68,6 +68,8 @@ class CudaEngine final : public Engine, public Services {
   [[nodiscard]] int completion_fd() const override { return -1; }
   void arm() override {}
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
+  /// After an exception of a kernel: the driver has stopped the whole context.
+  [[nodiscard]] bool is_still_after(const Error& error) const override;
 
   [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
 

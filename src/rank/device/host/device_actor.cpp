@@ -130,8 +130,9 @@ void DeviceActor::on(FromHost from) {
     case ControlKind::plans_made: return libraries_.plans_made(message, heirs());
     case ControlKind::fatal: {
       const auto error = message.error();
-      return protocol_.fatal(
-          from.link, fault_kind_of(host->header(), std::string(to_string(error.code))), error, now);
+      return protocol_.fatal(from.link,
+                             fault_kind_of(host->header(), std::string(to_string(error.code))),
+                             error, message.head.value != 0, now);
     }
     case ControlKind::communicator_broken:
       return protocol_.communicator_broken(from.link, message.text, now);
@@ -195,10 +196,20 @@ void DeviceActor::kill(HostId host) {
 }
 
 void DeviceActor::bury(HostId old, HostId next, const DeviceFault& fault) {
-  const auto dead = link(old);
-  const auto ending = dead->reap();
+  const auto ending = link(old)->reap();
   watcher_->remove(old);
-  const auto kind = fault.kind.empty() ? fault_kind_of(dead->header(), ending) : fault.kind;
+  inherit(old, next, fault, ending);
+  libraries_.forget(old);
+  links_.erase(old);
+}
+
+void DeviceActor::outlive(HostId old, HostId next, const DeviceFault& fault) {
+  inherit(old, next, fault, "its context is dead");
+}
+
+void DeviceActor::inherit(HostId old, HostId next, const DeviceFault& fault,
+                          const std::string& ending) {
+  const auto kind = fault.kind.empty() ? fault_kind_of(link(old)->header(), ending) : fault.kind;
   const auto settled = port_->move_to(link(next), {Errc::device_lost, fault.error.native,
                                                    "the device host died: " + fault.error.message});
   tell(DeviceLoss{kind, count(settled.lost_buffers)});
@@ -206,8 +217,6 @@ void DeviceActor::bury(HostId old, HostId next, const DeviceFault& fault) {
       "device",
       "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on ({} again)", old,
       ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted, settled.repeated);
-  libraries_.forget(old);
-  links_.erase(old);
 }
 
 void DeviceActor::drop_standby(HostId host, const Error& lost) {

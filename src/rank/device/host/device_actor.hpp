@@ -104,6 +104,7 @@ class DeviceActor
   void mourn(HostId host, const DeviceFault& fault) override;
   void kill(HostId host) override;
   void bury(HostId old, HostId next, const DeviceFault& fault) override;
+  void outlive(HostId old, HostId next, const DeviceFault& fault) override;
   void drop_standby(HostId host, const Error& lost) override;
   void drop_successor(HostId host, const Error& lost) override;
   void drop(HostId host) override;
@@ -121,6 +122,9 @@ class DeviceActor
   Result<void> spawn(HostId host, Start as);
   void tell(DeviceEvent event);
   void hear(const HealthEvent& event);
+  /// The next host has the commands of the lost one from now on. `ending`: of the process, in
+  /// words.
+  void inherit(HostId old, HostId next, const DeviceFault& fault, const std::string& ending);
   void measured(std::optional<std::uint64_t> bytes);
   void look_at_signs();
 

@@ -118,6 +118,7 @@ void DeviceProtocol::promoted(HostId id, const Result<void>& outcome, TimePoint 
   actions_->serves(id);
   if (!governed_ && !options_.in_world) {
     actions_->all_is_well();
+    end_retired();
     raise_standby(now);
   }
   answer_if_serving();
@@ -125,11 +126,12 @@ void DeviceProtocol::promoted(HostId id, const Result<void>& outcome, TimePoint 
 
 // Hosts end
 
-void DeviceProtocol::fatal(HostId id, const std::string& kind, const Error& error, TimePoint now) {
+void DeviceProtocol::fatal(HostId id, const std::string& kind, const Error& error, bool still,
+                           TimePoint now) {
   const auto state = hosts_.state_of(id);
   const bool standby = state == HostState::rising || state == HostState::standby;
   if (error.code != Errc::device_failed || standby || state_ == DeviceState::reviving)
-    return lost(id, kind, error, now);
+    return lost(id, kind, error, now, still);
   if (!state || state == HostState::retired) return;
   hosts_.move(id, HostTable::Event::lost);
   if (hosts_.at(id).state == HostState::ended) {
@@ -156,7 +158,8 @@ void DeviceProtocol::exited(HostId id, TimePoint now) {
   advance(now);
 }
 
-void DeviceProtocol::lost(HostId id, const std::string& kind, const Error& error, TimePoint now) {
+void DeviceProtocol::lost(HostId id, const std::string& kind, const Error& error, TimePoint now,
+                          bool still) {
   const auto before = hosts_.state_of(id);
   if (!hosts_.move(id, HostTable::Event::lost)) return;
   if (before == HostState::rising || before == HostState::standby)
@@ -169,7 +172,7 @@ void DeviceProtocol::lost(HostId id, const std::string& kind, const Error& error
     return;
   }
   if (state_ == DeviceState::starting) return give_up(error);
-  if (!failed_) lose_active(id, kind, error, now);
+  if (!failed_) lose_active(id, {kind, error, TimePoint{}, now, still}, now);
 }
 
 void DeviceProtocol::lose_standby(HostId id, const Error& error, TimePoint now) {
@@ -189,15 +192,14 @@ void DeviceProtocol::lose_successor(HostId id, const Error& error, TimePoint now
   if (!failed_) after_loss({"successor", error, now, now}, now);
 }
 
-void DeviceProtocol::lose_active(HostId id, const std::string& kind, const Error& error,
-                                 TimePoint now) {
+void DeviceProtocol::lose_active(HostId id, DeviceFault fault, TimePoint now) {
   auto& host = hosts_.at(id);
-  host.fault = DeviceFault{kind, error, TimePoint{}, now};
+  host.fault = fault;
   const auto preparing = std::exchange(host.preparing, std::nullopt);
-  actions_->mourn(id, *host.fault);
-  actions_->disturbed("fault: " + error.message);
-  if (preparing) report_done(*preparing, down(error));
-  after_loss(*host.fault, now);
+  actions_->mourn(id, fault);
+  actions_->disturbed("fault: " + fault.error.message);
+  if (preparing) report_done(*preparing, down(fault.error));
+  after_loss(std::move(fault), now);
 }
 
 /// What was ordered is answered, as far as the loss is no answer itself: who has lost its host has
@@ -392,7 +394,8 @@ void DeviceProtocol::advance(TimePoint now) {
   const auto faulty = hosts_.faulty();
   if (faulty) {
     if (!hosts_.successor() && (state_ != DeviceState::replacing || !choose_successor(now))) return;
-    if (hosts_.at(*faulty).state == HostState::gone) {
+    const auto& old = hosts_.at(*faulty);
+    if (old.state == HostState::gone || old.fault->still) {
       bury();
     } else {
       actions_->kill(*faulty);  // exited() brings us back
@@ -435,10 +438,17 @@ bool DeviceProtocol::choose_successor(TimePoint now) {
 void DeviceProtocol::bury() {
   const auto old = *hosts_.faulty(), heir = *hosts_.successor();
   const auto fault = *hosts_.at(old).fault;
-  hosts_.move(old, HostTable::Event::buried);
   hosts_.move(heir, HostTable::Event::inherits);
+  if (hosts_.move(old, HostTable::Event::outlives)) return actions_->outlive(old, heir, fault);
+  hosts_.move(old, HostTable::Event::buried);
   actions_->bury(old, heir, fault);
   hosts_.erase(old);
+}
+
+/// exited() takes them out.
+void DeviceProtocol::end_retired() {
+  for (const auto& [id, host] : hosts_.all())
+    if (host.state == HostState::retired) actions_->kill(id);
 }
 
 // The world goes on, and the end
@@ -447,8 +457,7 @@ void DeviceProtocol::world_active(TimePoint now) {
   if (state_ == DeviceState::failed || state_ == DeviceState::ended) return drop_all();
   actions_->all_is_well();
   world_active_ = true;
-  for (const auto& [id, host] : hosts_.all())
-    if (host.state == HostState::retired) actions_->kill(id);  // exited() takes it out
+  end_retired();
   raise_standby(now);
   report_standby();
 }

@@ -37,8 +37,9 @@ enum class DeviceState : std::uint8_t {
 ///
 /// Intuition: one host, the *active* one, has the commands of the rank in its ring; once promoted
 /// it has the memory too, and serves. When it is lost a *successor* takes its place: the standby if
-/// there is one, else a host that has yet to start. The old host is killed and reaped first. In a
-/// world that is the world's business: it is told of the loss and orders halt, quiesce, replace,
+/// there is one, else a host that has yet to start. The old host is killed and reaped first, unless
+/// its context is dead: nothing of that writes any more, and its end follows later. In a world
+/// that is the world's business: it is told of the loss and orders halt, quiesce, replace,
 /// contribute and connect; or promote, by which a standby that belongs to a communicator already
 /// takes over, also from a host in good health. Alone, the device replaces its host at once.
 ///
@@ -80,14 +81,15 @@ class DeviceProtocol {
   void ready(HostId host, TimePoint now);
   void promoted(HostId host, const Result<void>& outcome, TimePoint now);
   void answered(HostId host, const DeviceOrder& order, Result<std::vector<std::byte>> outcome);
-  /// Its own last word. `kind`: see DeviceFault.
-  void fatal(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  /// Its own last word. `kind`, `still`: see DeviceFault.
+  void fatal(HostId host, const std::string& kind, const Error& error, bool still, TimePoint now);
   /// Its socket has ended, or its process is about to.
   void closed(HostId host, TimePoint now);
   /// The process has ended and can be reaped.
   void exited(HostId host, TimePoint now);
   /// It can be relied on no more: its heartbeat stands still, its shared memory holds nonsense.
-  void lost(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  void lost(HostId host, const std::string& kind, const Error& error, TimePoint now,
+            bool still = false);
   void communicator_broken(HostId host, const std::string& text, TimePoint now);
   /// An operation of the host that serves is past its deadline.
   void overdue(const Error& late, TimePoint now);
@@ -125,7 +127,7 @@ class DeviceProtocol {
   void report_standby();
   void lose_standby(HostId host, const Error& error, TimePoint now);
   void lose_successor(HostId host, const Error& error, TimePoint now);
-  void lose_active(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  void lose_active(HostId host, DeviceFault fault, TimePoint now);
   void after_loss(DeviceFault fault, TimePoint now);
   void drop_all();
 
@@ -144,6 +146,7 @@ class DeviceProtocol {
   bool spend_restart(TimePoint now);
   bool ask_to_stop();
   void bury();
+  void end_retired();
 
   Options options_;
   DeviceActions* actions_;

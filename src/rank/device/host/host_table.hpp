@@ -27,7 +27,7 @@ enum class HostState : std::uint8_t {
   serving,
   faulty,   ///< lost; its process may live
   gone,     ///< lost, and its process has ended
-  retired,  ///< has handed over in good health
+  retired,  ///< has handed over in good health, or its context is dead and it has a successor
   ended
 };
 
@@ -54,7 +54,8 @@ class HostTable {
     promoted,
     takes_over,
     hands_over,
-    buried
+    buried,
+    outlives
   };
 
   [[nodiscard]] HostId new_id() noexcept { return next_++; }
