@@ -13,6 +13,7 @@
 #include "lib/dnn/lrn_cuda.hpp"
 #include "lib/dnn/own_graph_cuda.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
+#include "lib/dnn/own_numbers_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
 #include "lib/dnn/rnn_cuda.hpp"
 #include "lib/dnn/softmax_cuda.hpp"
@@ -79,6 +80,8 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
     RetiredPlans<Plan> retired;
     RnnPlans rnns;
     Workspace workspace;  ///< of all plans
+    /// Graphs that cuDNN has refused and kernels of troupe's own compute, the latest first.
+    std::list<PlanKey> refused;
     /// Kernels of softmax that have been launched, and so are loaded: bits of kernels_of().
     std::uint32_t softmax_ran = 0;
     std::uint32_t lrn_ran = 0;  ///< the same of local response normalisations
@@ -96,6 +99,9 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
   /// The graph of a call, if kernels of troupe's own compute it, else nullptr; then it never has a
   /// plan.
   [[nodiscard]] std::shared_ptr<const dnn::GraphView> own_graph(const Call& call);
+  /// The same of one for which cuDNN has this error: it is own from then on, if there are kernels.
+  [[nodiscard]] std::shared_ptr<const dnn::GraphView> own_instead(const Call& call,
+                                                                  const Error& error);
   /// The bit of State::softmax_ran for an operation's kernels.
   template <class Op>
   [[nodiscard]] static std::uint32_t kernels_of(const Op& op) {
@@ -134,6 +140,7 @@ Result<void> Dnn::open(Queue queue) {
   TROUPE_CUDA_TRY(cudnnSetStream(own.handle.get(), services_.stream(queue)));
   TROUPE_CUDA_TRY(kernels::preload_dnn());
   TROUPE_CUDA_TRY(kernels::preload_own_graphs());
+  TROUPE_CUDA_TRY(kernels::preload_own_numbers());
   for (const auto& bytes : adopted_) {
     if (const auto shape = Plan::shape_in(bytes, services_.multiprocessors()); shape)
       restore(own, *shape, bytes);
@@ -196,19 +203,37 @@ std::shared_ptr<const dnn::GraphView> Dnn::own_graph(const Call& call) {
   auto& own = state(call.queue());
   if (own.find(shape_of(call.data())) != own.plans.end()) return nullptr;
   const auto known = dnn::known_graph(call.data());  // which check_parts() has let pass
-  return known.ok() && is_own(**known) ? *known : nullptr;
+  if (!known.ok()) return nullptr;
+  const bool refused = std::ranges::any_of(
+      own.refused, [&](const PlanKey& key) { return key == shape_of(call.data()); });
+  return refused || is_own(**known) ? *known : nullptr;
+}
+
+std::shared_ptr<const dnn::GraphView> Dnn::own_instead(const Call& call, const Error& error) {
+  // While a graph is recorded nothing is looked for.
+  if (error.code != Errc::unsupported || services_.records()) return nullptr;
+  const auto known = dnn::known_graph(call.data());
+  if (!known.ok() || !has_own_kernels(**known)) return nullptr;
+  auto& refused = state(call.queue()).refused;
+  if (refused.size() == kPlans) refused.pop_back();
+  refused.emplace_front(shape_of(call.data()));
+  return *known;
 }
 
 Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
   std::array<void*, dnn::Graph::kMaxTensors> operands{};
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
-  if (const auto graph = own_graph(call)) {
-    return run_own(*graph, std::span(operands).first(count), services_, call.queue(),
+  const auto run_alone = [&](const dnn::GraphView& graph) {
+    return run_own(graph, std::span(operands).first(count), services_, call.queue(),
                    state(call.queue()).workspace);
-  }
+  };
+  if (const auto graph = own_graph(call)) return run_alone(*graph);
   const auto found = plan_for(call.data(), call.queue());
-  if (!found) return found.error();
+  if (!found) {
+    const auto graph = own_instead(call, found.error());
+    return graph ? run_alone(*graph) : found.error();
+  }
   for (const auto& fill : (*found)->fills.outputs) {
     std::array<std::uint8_t, 16> pattern{};
     std::memcpy(pattern.data(), &fill.pattern, sizeof fill.pattern);

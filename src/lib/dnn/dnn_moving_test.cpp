@@ -154,19 +154,43 @@ TEST(DnnMovingGraph, NodesBehindOneAnother) {
   }
 }
 
-/// Beside other nodes they are what cuDNN has not.
-TEST(DnnMovingGraph, StandsBesideOtherNodesOnTheCpu) {
+/// With constants, and of integers and reals.
+TEST(DnnMovingGraph, StandsBesideFunctionsAndReductions) {
   const auto x_ref = put(narrowed<float>({1, -2, 3, -4, 5, -6})),
-             y_ref = put(std::vector<float>(6));
-  skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x_ref, y_ref));
+             y_ref = put(std::vector<float>(8));
+  skip_unless_installed(dnn::on(device()).pointwise(dnn::Mode::identity, x_ref, y_ref.slice(0, 6)));
   if (::testing::Test::IsSkipped() || ::testing::Test::HasFatalFailure()) return;
   dnn::Graph graph;
   const auto x = graph.input(DType::f32, {1, 2, 3});
-  const auto y = dnn::transpose(graph, dnn::pointwise(graph, dnn::Mode::abs, x), {0, 2, 1});
+  const auto n = graph.input(DType::i64, {2});
+  const auto turned = dnn::transpose(graph, dnn::pointwise(graph, dnn::Mode::abs, x), {0, 2, 1});
+  const auto with_sums = dnn::concatenate(
+      graph, {turned, dnn::reduce(graph, dnn::Reduction::add, turned, {1, 1, 2})}, 1);
+  const auto factors = dnn::pointwise(graph, dnn::Mode::add, dnn::reshape(graph, n, {1, 1, 2}),
+                                      graph.constant(0.5f, 3));
+  const auto y = dnn::pointwise(graph, dnn::Mode::multiply, with_sums, factors);
   graph.output(y, DType::f32);
-  if (answered_by_cpu(dnn::on(device()).run(graph, {{x, x_ref}, {y, y_ref}}),
+  dnn::on(device())
+      .run(graph, {{x, x_ref}, {n, put(std::vector<std::int64_t>{1, -2})}, {y, y_ref}})
+      .get();
+  EXPECT_EQ(device().download(y_ref),
+            (std::vector<float>{1.5f, -6, 3, -7.5f, 4.5f, -9, 9, -22.5f}));
+}
+
+/// Beside other nodes they are what cuDNN has not.
+TEST(DnnMovingGraph, StandsBesideProductsOnTheCpu) {
+  const auto a_ref = put(narrowed<Half>({1, 2, 3, 4}));
+  const auto y_ref = put(std::vector<float>(4));
+  skip_unless_installed(
+      dnn::on(device()).pointwise(dnn::Mode::identity, a_ref, put(std::vector<Half>(4))));
+  if (::testing::Test::IsSkipped() || ::testing::Test::HasFatalFailure()) return;
+  dnn::Graph graph;
+  const auto a = graph.input(DType::f16, {1, 2, 2});
+  const auto y = dnn::transpose(graph, dnn::matmul(graph, a, a), {0, 2, 1});
+  graph.output(y, DType::f32);
+  if (answered_by_cpu(dnn::on(device()).run(graph, {{a, a_ref}, {y, y_ref}}),
                       "no node transpose")) {
-    EXPECT_EQ(device().download(y_ref), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+    EXPECT_EQ(device().download(y_ref), (std::vector<float>{7, 15, 10, 22}));
   }
 }
 

@@ -17,37 +17,16 @@ Numbers numbers_of(std::span<const std::int64_t> list) {
   return {list.begin(), list.end()};
 }
 
-/// Whether it has three dimensions or fewer, packed, the last one fastest.
-bool is_row_major(const TensorView& view) {
-  std::int64_t stride = 1;
-  for (auto i = view.rank(); i-- > 0; stride *= view.extents[i]) {
-    if (view.extents[i] != 1 && view.strides[i] != stride) return false;
-  }
-  return view.rank() <= 3;
-}
-
-/// Whether a node reads an input of which two extents or more are 1 and stand for all indices.
-bool spreads_twice(const dnn::NodeView& node) {
-  const auto& result = *node.outputs[0];
-  return std::ranges::any_of(node.inputs, [&](const TensorView* input) {
-    if (input == nullptr || input->volume() == 1) return false;
-    int spread = 0;
-    for (std::size_t i = 0; i < result.rank(); ++i)
-      spread += input->extents[i] == 1 && result.extents[i] != 1 ? 1 : 0;
-    return spread > 1;
-  });
-}
-
 /// How the tensors of a graph are told to cuDNN.
 ///   pixels   tensors a, b, c, row-major, are a batch of a times b pixels with c channels.
 ///            Reductions want that, and inputs that spread twice: as tensors of three dimensions
 ///            they would come out wrong, without an error (seen with cuDNN 9.14).
+///            is_own() has those that are not row-major.
 ///   widened  images of one spatial dimension get a second one, of extent 1: cuDNN has two or
 ///   three.
 enum class Form { as_they_are, pixels, widened };
 
-/// Errors: unsupported (it would come out wrong).
-Result<Form> form_of(const dnn::GraphView& view) {
+Form form_of(const dnn::GraphView& view) {
   const auto any = [&](auto predicate) { return std::ranges::any_of(view.nodes(), predicate); };
   const auto of_elements = [](const dnn::NodeView& node) {
     return node.kind == NodeKind::pointwise || node.kind == NodeKind::reduction;
@@ -64,17 +43,13 @@ Result<Form> form_of(const dnn::GraphView& view) {
     return lines ? Form::widened : Form::as_they_are;
   }
   const bool spread = any([](const dnn::NodeView& node) {
-    return node.kind == NodeKind::pointwise && node.outputs[0]->rank() <= 3 && spreads_twice(node);
+    return node.kind == NodeKind::pointwise && node.outputs[0]->rank() <= 3 &&
+           dnn::spreads_twice(node);
   });
   const bool reduced =
       any([](const dnn::NodeView& node) { return node.kind == NodeKind::reduction; });
-  if (!spread && !reduced) return Form::as_they_are;
-  if (std::ranges::all_of(view.tensors(), is_row_major)) return Form::pixels;
-  if (!spread) return Form::as_they_are;
-  return Error{Errc::unsupported, 0,
-               std::string(dnn::GraphCall::kName) +
-                   ": cuDNN has no tensors of three dimensions of which two are spread, but packed "
-                   "and row-major"};
+  const bool pixels = (spread || reduced) && std::ranges::all_of(view.tensors(), dnn::is_row_major);
+  return pixels ? Form::pixels : Form::as_they_are;
 }
 
 /// What a tensor is whatever its role.
@@ -231,7 +206,6 @@ std::unique_ptr<Graph> graph_of(DType dtype) {
 Result<Described> describe(const dnn::GraphView& view) {
   auto graph = graph_of(DType::f32);
   const auto form = form_of(view);
-  if (!form) return form.error();
   Nodes tensors(view.tensors().size());
   for (const auto& tensor : view.tensors()) {
     if (type_of(tensor.dtype) == fe::DataType_t::NOT_SET) {
@@ -240,7 +214,7 @@ Result<Described> describe(const dnn::GraphView& view) {
                        std::string(to_string(tensor.dtype))};
     }
     if (tensor.role == Role::input || tensor.role == Role::constant)
-      tensors[tensor.number] = given(*graph, tensor, *form);
+      tensors[tensor.number] = given(*graph, tensor, form);
   }
   for (const auto& node : view.nodes()) {
     Nodes inputs;
@@ -255,7 +229,7 @@ Result<Described> describe(const dnn::GraphView& view) {
                      std::string(dnn::GraphCall::kName) + ": cuDNN has no node " +
                          std::string(definition_of(node.kind)->name) + " for such tensors"};
       }
-      set_shape(*made[i], *output, *form);
+      set_shape(*made[i], *output, form);
       if (output->role == Role::output) made[i]->set_output(true);
       tensors[output->number] = made[i];
     }

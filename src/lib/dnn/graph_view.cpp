@@ -127,6 +127,24 @@ bool broadcasts(const TensorView& from, const TensorView& to) noexcept {
                     [](std::int64_t one, std::int64_t other) { return one == other || one == 1; });
 }
 
+bool is_row_major(const TensorView& view) noexcept {
+  std::int64_t stride = 1;
+  for (auto i = view.rank(); i-- > 0; stride *= view.extents[i]) {
+    if (view.extents[i] != 1 && view.strides[i] != stride) return false;
+  }
+  return view.rank() <= 3;
+}
+bool spreads_twice(const NodeView& node) noexcept {
+  const auto& result = *node.outputs[0];
+  return std::ranges::any_of(node.inputs, [&](const TensorView* input) {
+    if (input == nullptr || input->volume() == 1) return false;
+    int spread = 0;
+    for (std::size_t i = 0; i < result.rank(); ++i)
+      spread += input->extents[i] == 1 && result.extents[i] != 1 ? 1 : 0;
+    return spread > 1;
+  });
+}
+
 const NodeDefinition* definition_of(NodeKind kind) noexcept {
   static constexpr NodeDefinition kDefinitions[] = {
       {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},

@@ -80,6 +80,10 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept;
 bool same_extents(const TensorView& a, const TensorView& b) noexcept;
 /// Whether `from` stands for a tensor of the extents of `to`: has as many, each the same or 1.
 bool broadcasts(const TensorView& from, const TensorView& to) noexcept;
+/// Whether it has three dimensions or fewer, packed, the last one fastest.
+bool is_row_major(const TensorView& tensor) noexcept;
+/// Whether a node reads an input of which two extents or more are 1 and stand for all indices.
+bool spreads_twice(const NodeView& node) noexcept;
 
 // Families of nodes: what must hold for each.
 std::string wrong_pointwise(const NodeView& node);

@@ -1,7 +1,6 @@
 #include "lib/dnn/own_graph_cuda.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,8 @@
 
 #include "lib/dnn/dropout_view.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
+#include "lib/dnn/own_graph_places.hpp"
+#include "lib/dnn/own_numbers_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -19,56 +20,11 @@ using dnn::NodeKind;
 using dnn::NodeView;
 using dnn::TensorView;
 using kernels::Elements;
-using kernels::Stored;
-
-std::optional<Stored> stored_as(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return Stored::f16;
-    case DType::bf16: return Stored::bf16;
-    case DType::f32: return Stored::f32;
-    case DType::i8: return Stored::i8;
-    case DType::u8: return Stored::u8;
-    case DType::i32: return Stored::i32;
-    case DType::i64: return Stored::i64;
-    default: return std::nullopt;
-  }
-}
 
 bool moves(NodeKind kind) {
   return kind == NodeKind::reshape || kind == NodeKind::transpose || kind == NodeKind::slice ||
          kind == NodeKind::concatenate;
 }
-
-/// The elements of a tensor in memory, in their row-major order. Dimensions are added the last one
-/// first; those that lie as one are joined, so that a kernel divides less often.
-class Dimensions {
- public:
-  Dimensions(void* first, Stored stored) {
-    elements_.first = first;
-    elements_.stored = stored;
-  }
-  void add(std::int64_t extent, std::int64_t stride) {
-    if (extent == 1) return;
-    if (!list_.empty() && stride == list_.back().first * list_.back().second) {
-      list_.back().second *= extent;
-    } else {
-      list_.emplace_back(stride, extent);
-    }
-  }
-  [[nodiscard]] Elements elements() {
-    if (list_.empty()) return elements_;
-    elements_.rank = static_cast<std::int32_t>(list_.size());
-    for (std::size_t i = 0; i < list_.size(); ++i) {
-      std::tie(elements_.strides[list_.size() - 1 - i], elements_.extents[list_.size() - 1 - i]) =
-          list_[i];
-    }
-    return elements_;
-  }
-
- private:
-  Elements elements_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> list_;  ///< strides and extents
-};
 
 /// The tensors of a graph that is being run.
 class Run {
@@ -84,6 +40,8 @@ class Run {
   Result<void> run(Services& services, Queue queue, Workspace& workspace) {
     TROUPE_CUDA_PROPAGATE(lay_out(services, queue, workspace));
     for (const auto& node : graph_.nodes()) TROUPE_CUDA_PROPAGATE(run(node));
+    for (const auto& [tensor, memory] : rounded_)
+      TROUPE_CUDA_PROPAGATE(copy(tensor->volume(), all_of(tensor), memory));
     return {};
   }
 
@@ -94,43 +52,58 @@ class Run {
   };
 
   /// What is between nodes: the results of what moves have the type of what is moved, others f32.
+  /// So have outputs that other nodes read, if they have another type in memory: they are rounded
+  /// to that in the end.
   Result<void> lay_out(Services& services, Queue queue, Workspace& workspace) {
     for (const auto& tensor : graph_.tensors()) {
-      if (tensor.role == dnn::Role::constant || !stored_as(tensor.dtype)) {
+      if (!stored_as(tensor.dtype)) {
         return Error{Errc::unsupported, 0,
-                     std::string(dnn::GraphCall::kName) + ": the cuda engine moves no " +
-                         (tensor.role == dnn::Role::constant
-                              ? "constants"
-                              : "tensors of " + std::string(to_string(tensor.dtype)))};
+                     std::string(dnn::GraphCall::kName) + ": the cuda engine has no tensors of " +
+                         std::string(to_string(tensor.dtype))};
       }
     }
     std::vector<std::pair<std::uint32_t, std::size_t>> begins;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, scratch = 0;
     for (const auto& node : graph_.nodes()) {
+      const auto dtype = dtype_between(node);
       for (const auto* const output : node.outputs) {
-        if (output == nullptr || output->in_memory()) continue;
+        if (output == nullptr) continue;
         auto& placed = tensors_[output->number];
-        if (moves(node.kind)) {
-          placed.dtype = tensors_[node.inputs[0]->number].dtype;
-          for (const auto* const input : node.inputs) {
-            if (input != nullptr && tensors_[input->number].dtype != placed.dtype)
-              placed.dtype = DType::f32;
-          }
+        if (output->in_memory()) {
+          if (output->dtype == dtype || !is_read(output)) continue;
+          rounded_.emplace_back(output, all_of(output));
         }
+        placed.dtype = dtype;
         begins.emplace_back(output->number, bytes);
-        const auto size = static_cast<std::size_t>(output->volume()) * size_of(placed.dtype);
+        const auto size = static_cast<std::size_t>(output->span()) * size_of(dtype);
         bytes += (size + dnn::kAlignment - 1) / dnn::kAlignment * dnn::kAlignment;
       }
+      scratch = std::max(scratch, scratch_of_number(node));
     }
-    if (begins.empty()) return {};
-    TROUPE_CUDA_PROPAGATE(workspace.reserve(services, queue, bytes));
+    if (bytes + scratch == 0) return {};
+    TROUPE_CUDA_PROPAGATE(workspace.reserve(services, queue, bytes + scratch));
     for (const auto& [number, begin] : begins)
       tensors_[number].first = static_cast<std::byte*>(workspace.get()) + begin;
+    scratch_ = static_cast<std::byte*>(workspace.get()) + bytes;
     return {};
+  }
+  [[nodiscard]] DType dtype_between(const NodeView& node) const {
+    if (!moves(node.kind)) return DType::f32;
+    const auto dtype = tensors_[node.inputs[0]->number].dtype;
+    const bool shared = std::ranges::all_of(node.inputs, [&](const TensorView* input) {
+      return input == nullptr || tensors_[input->number].dtype == dtype;
+    });
+    return shared ? dtype : DType::f32;
+  }
+  [[nodiscard]] bool is_read(const TensorView* tensor) const {
+    return std::ranges::any_of(graph_.nodes(), [&](const NodeView& node) {
+      return std::ranges::find(node.inputs, tensor) != node.inputs.end();
+    });
   }
 
   /// Where an element is whose places in the dimensions are `first`, and those after it by `steps`.
   [[nodiscard]] Dimensions from(const TensorView* tensor, std::int64_t first = 0) const {
+    if (tensor->role == dnn::Role::constant) return Dimensions(tensor->value);
     const auto& placed = tensors_[tensor->number];
     return {static_cast<std::byte*>(placed.first) +
                 first * static_cast<std::int64_t>(size_of(placed.dtype)),
@@ -156,6 +129,11 @@ class Run {
       case NodeKind::dropout: return drop(dnn::DropoutView(node));
       case NodeKind::sink_backward: return sink_backward(node);
       case NodeKind::rotary: return rotate(node);
+      case NodeKind::pointwise:
+      case NodeKind::reduction:
+      case NodeKind::norm_backward:
+        return run_own_number(
+            launch_, node, [this](const TensorView* tensor) { return from(tensor); }, scratch_);
       default: {  // reshape
         const auto *const x = node.inputs[0], *const y = node.outputs[0];
         return copy(y->volume(), all_of(x), all_of(y));
@@ -235,15 +213,25 @@ class Run {
   const dnn::GraphView& graph_;
   const kernels::Launch launch_;
   std::vector<Placed> tensors_;
+  std::vector<std::pair<const TensorView*, Elements>> rounded_;  ///< and where, in memory
+  void* scratch_ = nullptr;  ///< what a node needs while it is computed
 };
 
 }  // namespace
 
-bool is_own(const dnn::GraphView& graph) {
+bool has_own_kernels(const dnn::GraphView& graph) {
   return std::ranges::all_of(graph.nodes(), [](const NodeView& node) {
     return moves(node.kind) || node.kind == NodeKind::dropout ||
-           node.kind == NodeKind::sink_backward || node.kind == NodeKind::rotary;
+           node.kind == NodeKind::sink_backward || node.kind == NodeKind::rotary ||
+           is_own_number(node);
   });
+}
+
+bool is_own(const dnn::GraphView& graph) {
+  const auto cudnn_lacks = [&](const NodeView& node) {
+    return !is_own_number(node) || cudnn_lacks_number(node, graph);
+  };
+  return has_own_kernels(graph) && std::ranges::any_of(graph.nodes(), cudnn_lacks);
 }
 
 Result<void> run_own(const dnn::GraphView& graph, std::span<void* const> operands,

@@ -5,11 +5,14 @@
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/graph_view.hpp"
 
-/// Graphs of nodes that cuDNN 9.14 lacks, by kernels of troupe's own, node by node: those that move
-/// elements, draw random numbers, or rotate.
+/// Graphs with nodes that cuDNN 9.14 lacks, by kernels of troupe's own, node by node: those that
+/// move elements, draw random numbers, or rotate, most reductions, and gradients of instance norms;
+/// and functions of single elements beside them.
 namespace troupe::host::cuda {
 
-/// Whether all nodes of a graph are such.
+/// Whether all nodes of a graph have such a kernel.
+bool has_own_kernels(const dnn::GraphView& graph);
+/// Whether they have, and cuDNN is known to lack one of them.
 bool is_own(const dnn::GraphView& graph);
 
 /// Queues it. `operands`: the addresses of its tensors in memory, in the order of their numbers.

@@ -47,6 +47,7 @@ __device__ inline Number load_number(const Elements& from, std::int64_t at) {
     case Stored::i8: return of_integer(static_cast<const std::int8_t*>(from.first)[at]);
     case Stored::u8: return of_integer(static_cast<const std::uint8_t*>(from.first)[at]);
     case Stored::i32: return of_integer(static_cast<const std::int32_t*>(from.first)[at]);
+    case Stored::constant: return of_real(from.value);
     default: return of_integer(static_cast<const std::int64_t*>(from.first)[at]);
   }
 }

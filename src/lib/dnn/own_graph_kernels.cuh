@@ -8,18 +8,19 @@
 namespace troupe::host::cuda::kernels {
 
 /// What an element of a tensor is in memory.
-enum class Stored : std::int32_t { f16, bf16, f32, i8, u8, i32, i64 };
+enum class Stored : std::int32_t { f16, bf16, f32, i8, u8, i32, i64, constant };
 
 /// Where the elements of a tensor lie: element (i0, i1, ...), counted row-major over the extents,
 /// is strides[0] * i0 + strides[1] * i1 + ... elements from the first one.
 struct Elements {
   static constexpr int kMaxRank = 8;
 
-  void* first = nullptr;  ///< none: there is no such tensor
+  void* first = nullptr;  ///< none: there is no such tensor, or it is a constant
   Stored stored{};
   std::int32_t rank = 1;
   std::int64_t extents[kMaxRank] = {1};
   std::int64_t strides[kMaxRank] = {0};
+  float value = 0;  ///< of all elements of a constant
 };
 
 /// Loads the kernels below onto the current device.
