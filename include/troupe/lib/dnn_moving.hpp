@@ -8,9 +8,10 @@
 /// Nodes that only move elements: other extents, another order of dimensions, parts, and several
 /// tensors as one. Integers stay exact where they are written to memory of their type.
 ///
-/// The cuda engine computes graphs of such nodes, and of those in dnn_dropout.hpp, dnn_rotary.hpp
-/// and attention_sink_backward(), by kernels of troupe's own: cuDNN 9.14 has no node for most of
-/// them. It has no graph in which they stand beside other nodes: Errc::unsupported.
+/// The cuda engine computes graphs of such nodes, and of those in dnn_pointwise.hpp,
+/// dnn_dropout.hpp, dnn_rotary.hpp and attention_sink_backward(), by kernels of troupe's own, one
+/// node after another: cuDNN 9.14 has no node for most of them. It has no graph in which they stand
+/// beside other nodes: Errc::unsupported.
 namespace troupe::dnn {
 
 /// Adds a node whose result has the elements of x in the same row-major order, and other extents of

@@ -73,8 +73,7 @@ NormGradients norm_backward(Graph& graph, Norm which, TensorId dy, TensorId x, T
 /// Adds nodes that normalise the channels of each group together (Wu and He, Group Normalization,
 /// 2018). x has extents batch, groups, channels of a group, spatial...; scale and bias 1, groups,
 /// channels of a group, 1... The statistics have extents batch, groups, 1... cuDNN has no such
-/// node: it is made of functions of single elements and reductions, which the cuda engine may
-/// refuse (unsupported).
+/// node: it is made of functions of single elements and reductions.
 Normalized group_norm(Graph& graph, TensorId x, TensorId scale, TensorId bias, float epsilon);
 /// Its gradients, from those statistics.
 NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorId scale,
