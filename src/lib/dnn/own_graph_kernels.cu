@@ -6,13 +6,18 @@
 namespace troupe::host::cuda::kernels {
 namespace {
 
-__global__ void copy_kernel(std::uint64_t n, Elements from, Elements to) {
+// Parameters whose arrays are indexed are __grid_constant__: else each thread copies them to its
+// stack.
+
+__global__ void copy_kernel(std::uint64_t n, const __grid_constant__ Elements from,
+                            const __grid_constant__ Elements to) {
   for (auto i = first_index(); i < n; i += index_step())
     store_number(to, place(to, i), load_number(from, place(from, i)));
 }
 
-__global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x, Elements y,
-                            Elements mask) {
+__global__ void drop_kernel(std::uint64_t n, Draw draw, float scale,
+                            const __grid_constant__ Elements x, const __grid_constant__ Elements y,
+                            const __grid_constant__ Elements mask) {
   const auto offset =
       draw.offset + (draw.moved == nullptr ? 0 : static_cast<std::uint64_t>(*draw.moved));
   for (auto i = first_index(); i < n; i += index_step()) {
@@ -23,8 +28,11 @@ __global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x,
   }
 }
 
-__global__ void rotate_kernel(std::uint64_t n, Rotation rotation, Elements x, Elements cos,
-                              Elements sin, Elements y) {
+__global__ void rotate_kernel(std::uint64_t n, Rotation rotation,
+                              const __grid_constant__ Elements x,
+                              const __grid_constant__ Elements cos,
+                              const __grid_constant__ Elements sin,
+                              const __grid_constant__ Elements y) {
   const auto dim = static_cast<std::uint64_t>(rotation.dim),
              pairs = static_cast<std::uint64_t>(rotation.pairs);
   for (auto i = first_index(); i < n; i += index_step()) {
@@ -46,8 +54,11 @@ __global__ void rotate_kernel(std::uint64_t n, Rotation rotation, Elements x, El
 }
 
 /// One block for each head.
-__global__ void sink_backward_kernel(SinkShape shape, Elements sink, Elements o, Elements d_o,
-                                     Elements stats, Elements d_sink) {
+__global__ void sink_backward_kernel(SinkShape shape, const __grid_constant__ Elements sink,
+                                     const __grid_constant__ Elements o,
+                                     const __grid_constant__ Elements d_o,
+                                     const __grid_constant__ Elements stats,
+                                     const __grid_constant__ Elements d_sink) {
   __shared__ float sums[kThreads];
   for (std::int64_t h = blockIdx.x; h < shape.heads; h += gridDim.x) {
     const float score = load_number(sink, place(sink, static_cast<std::uint64_t>(h))).real;

@@ -14,7 +14,10 @@ __device__ void store_rounded(const Elements& to, std::uint64_t i, double value)
   store_number(to, place(to, i), of_real(static_cast<float>(value)));
 }
 
-__global__ void function_kernel(std::uint64_t n, Function function) {
+// Parameters whose arrays are indexed are __grid_constant__: else each thread copies them to its
+// stack.
+
+__global__ void function_kernel(std::uint64_t n, const __grid_constant__ Function function) {
   const auto mode = function.mode;
   for (auto i = first_index(); i < n; i += index_step()) {
     const double a = number_at(function.a, i);
@@ -71,7 +74,9 @@ struct OfProducts {
 
 /// Each block takes a part of so many results as its threads are enough for.
 template <class Source>
-__global__ void reduce_kernel(Reduction reduction, Shares shares, Source source, Sums to) {
+__global__ void reduce_kernel(Reduction reduction, Shares shares,
+                              const __grid_constant__ Source source,
+                              const __grid_constant__ Sums to) {
   __shared__ double sums[kThreads];
   const auto lanes = static_cast<unsigned>(shares.lanes), width = kThreads / lanes;
   const auto lane = shares.results_adjoin ? threadIdx.x / width : threadIdx.x % lanes;
@@ -110,7 +115,7 @@ __global__ void reduce_kernel(Reduction reduction, Shares shares, Source source,
   }
 }
 
-__global__ void norm_gradient_kernel(std::uint64_t n, NormGradient with) {
+__global__ void norm_gradient_kernel(std::uint64_t n, const __grid_constant__ NormGradient with) {
   for (auto i = first_index(); i < n; i += index_step()) {
     const double inverse = number_at(with.inverse_deviation, i);
     const double normalised = (number_at(with.x, i) - number_at(with.mean, i)) * inverse;
