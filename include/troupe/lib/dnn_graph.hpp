@@ -86,8 +86,9 @@ enum class Role : std::uint8_t {
 ///     dnn::on(device).run(graph, {{x, x_ref}, {bias, bias_ref}, {y, y_ref}});
 ///
 /// What is wrong with it is told when it is run: each function keeps the first error and goes on.
-/// Numbers between nodes are f32 and sums are made in f32, never in tf32. An engine may refuse a
-/// graph that it cannot compute in one go: Errc::unsupported, with the library's reason.
+/// Numbers between nodes are f32 and sums are made in f32 or f64, never in tf32. An engine may
+/// refuse a graph that it can compute neither in one go nor node by node: Errc::unsupported, with
+/// the library's reason.
 /// One thread at a time; once it is complete, any number.
 class Graph {
  public:
