@@ -327,5 +327,42 @@ TYPED_TEST(DnnNorm, BatchNormByRunningAverages) {
   TestFixture::batch_inference({.batch = 4, .channels = 16, .spatial = {4, 2}});
 }
 
+/// Of so many elements that a GPU adds them up in parts; by the formula, because differences of all
+/// of them take long.
+using DnnNormOfF32 = DnnNorm<float>;
+TEST_F(DnnNormOfF32, GradientsOfLargeInstances) {
+  const ChannelsShape shape{.batch = 2, .channels = 3, .spatial = {90, 110}};
+  const auto problem = channels_problem<float, float>(Norm::instance, shape);
+  const auto made = norm_of(problem);
+  const auto apart = [&](std::size_t i) {
+    const auto set = problem.set[i];
+    return (problem.x[i] - made.mean[set]) * made.inverse_deviation[set];
+  };
+  Numbers of_dy(problem.sets), of_both(problem.sets), dx;
+  Numbers exact_dscale(problem.weights), exact_dbias(problem.weights);
+  for (std::size_t i = 0; i < problem.x.size(); ++i) {
+    const auto dy = problem.dy[i], both = dy * apart(i);
+    of_dy[problem.set[i]] += dy / 9900;
+    of_both[problem.set[i]] += both / 9900;
+    exact_dbias[problem.weight[i]] += dy;
+    exact_dscale[problem.weight[i]] += both;
+  }
+  for (std::size_t i = 0; i < problem.x.size(); ++i) {
+    const auto set = problem.set[i];
+    dx.push_back(problem.scale[problem.weight[i]] * made.inverse_deviation[set] *
+                 (problem.dy[i] - of_dy[set] - apart(i) * of_both[set]));
+  }
+  const auto dx_ref = room(problem);
+  const auto dscale = weights<float>(problem), dbias = weights<float>(problem);
+  dnn::on(device())
+      .instance_norm_backward(put(narrowed<float>(problem.dy)), put(narrowed<float>(problem.x)),
+                              put(narrowed<float>(problem.scale)), exact_statistics(problem),
+                              dx_ref, dscale, dbias, shape)
+      .get();
+  EXPECT_TRUE(close_to(device().download(dx_ref), dx));
+  EXPECT_TRUE(close_to(device().download(dscale), exact_dscale));
+  EXPECT_TRUE(close_to(device().download(dbias), exact_dbias));
+}
+
 }  // namespace
 }  // namespace troupe::test
