@@ -153,32 +153,43 @@ void norms(Trial& t, DType dtype) {
   backward.run();
 }
 
+/// Forward, and together with the gradient, which cuDNN does not have.
 void poolings(Trial& t, DType dtype) {
   auto form = draw_form(t);
   Layers layers(t);
   constexpr std::array kModes{dnn::Pooling::maximum, dnn::Pooling::average,
                               dnn::Pooling::average_inside};
-  const auto x = layers.input(dtype,
-                              dnn::channels_last(form.between(1, 2), draw_channels(form),
-                                                 {form.between(4, 9), form.between(4, 9)}),
-                              8);
+  const auto images = dnn::channels_last(form.between(1, 2), draw_channels(form),
+                                         {form.between(4, 9), form.between(4, 9)});
+  const auto x = layers.input(dtype, images, 8);
   const bool overlap = form.one_in(2);
   const auto steps =
       overlap ? dnn::PoolingSteps{.window = {3, 3}, .padding_before = {1, 1}, .strides = {2, 2}}
               : dnn::PoolingSteps{.window = {2, 2}};
-  layers.output(layers.pooling(form.of(kModes), x, steps), dtype);
-  layers.run(dtype == DType::bf16 ? Answer::refuses : Answer::may_refuse);
+  const auto mode = form.of(kModes);
+  const auto y = layers.pooling(mode, x, steps);
+  layers.output(y, dtype);
+  layers.run();
+  Layers both(t);
+  const auto again = both.input(dtype, images, layers.exact(x).value);
+  both.output(both.pooling(mode, again, steps), dtype);
+  const auto dy = both.input(dtype, layers.layout(y), 2);
+  both.output(both.pooling_backward(mode, dy, again, steps), dtype);
+  both.run();
 }
 
-void larger_images(Trial& t, DType dtype, Answer answer = Answer::computes) {
+void larger_images(Trial& t, DType dtype) {
   auto form = draw_form(t);
-  Layers layers(t);
-  const auto x = layers.input(dtype,
-                              dnn::channels_last(form.between(1, 2), draw_channels(form),
-                                                 {form.between(2, 6), form.between(2, 6)}),
-                              8);
-  layers.output(layers.doubled(x), dtype);
-  layers.run(answer);
+  const auto batch = form.between(1, 2), channels = draw_channels(form), rows = form.between(2, 6),
+             columns = form.between(2, 6);
+  Layers forward(t), backward(t);
+  const auto x = forward.input(dtype, dnn::channels_last(batch, channels, {rows, columns}), 8);
+  forward.output(forward.doubled(x), dtype);
+  forward.run();
+  const auto dy =
+      backward.input(dtype, dnn::channels_last(batch, channels, {2 * rows, 2 * columns}), 8);
+  backward.output(backward.doubled_backward(dy), dtype);
+  backward.run();
 }
 
 /// Of any dimensions.
@@ -217,20 +228,15 @@ void attend(Trial& t, DType dtype, Answer answer = Answer::computes) {
 /// What cuDNN does not have, or what an engine of it was seen to compute wrongly: it has to say so,
 /// and to change nothing. The cpu engine has all of it.
 void refused(Trial& t, DType dtype) {
+  const bool wide = dtype == DType::f32;
+  if (t.random.one_in(2)) return attend(t, dtype, wide ? Answer::may_refuse : Answer::computes);
+  // Of f32, or a shared matrix by columns.
   Layers layers(t);
-  switch (t.random.below(3)) {
-    case 0: {  // of f32, or a shared matrix by columns
-      const bool wide = dtype == DType::f32;
-      const auto a = layers.input(dtype, {2, 16, 8}, 2);
-      const auto b = layers.input(
-          dtype, wide ? dnn::Layout{2, 8, 24} : dnn::Layout({1, 8, 24}, {8 * 24, 1, 8}), 2);
-      layers.output(layers.matmul(a, b), dtype);
-      return layers.run(Answer::refuses);
-    }
-    case 1:
-      return larger_images(t, dtype, dtype == DType::f32 ? Answer::computes : Answer::refuses);
-    default: return attend(t, dtype, dtype == DType::f32 ? Answer::may_refuse : Answer::computes);
-  }
+  const auto a = layers.input(dtype, {2, 16, 8}, 2);
+  const auto b = layers.input(
+      dtype, wide ? dnn::Layout{2, 8, 24} : dnn::Layout({1, 8, 24}, {8 * 24, 1, 8}), 2);
+  layers.output(layers.matmul(a, b), dtype);
+  layers.run(Answer::refuses);
 }
 
 }  // namespace
@@ -243,7 +249,7 @@ void add_layers(Calls& calls) {
       {"convolution of layers", convolutions},
       {"norms", norms},
       {"pooling", poolings},
-      {"larger images", [](Trial& t, DType dtype) { larger_images(t, dtype); }},
+      {"larger images", larger_images},
       {"reduction of layers", reductions},
       {"attention", [](Trial& t, DType dtype) { attend(t, dtype); }},
       {"refused layers", refused}};

@@ -65,8 +65,12 @@ class Layers {
   Id convolution_data(Id dy, Id w, const Extents& extents, const dnn::ConvolutionSteps& steps);
   Id convolution_filter(Id dy, Id x, const Extents& extents, const dnn::ConvolutionSteps& steps);
   Id pooling(dnn::Pooling mode, Id x, const dnn::PoolingSteps& steps);
+  /// The gradient of that with regard to x; of maxima with an index between.
+  Id pooling_backward(dnn::Pooling mode, Id dy, Id x, const dnn::PoolingSteps& steps);
   /// Twice as large, linear, by corners.
   Id doubled(Id x);
+  /// The gradient of that.
+  Id doubled_backward(Id dy);
   /// y, mean and inverse_deviation, the latter where the phase is training; rms has no mean.
   dnn::Normalized norm(dnn::Norm which, Id x, Id scale, Id bias, dnn::Phase phase);
   dnn::NormGradients norm_backward(dnn::Norm which, Id dy, Id x, Id scale, Id mean,

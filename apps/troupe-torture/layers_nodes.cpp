@@ -23,6 +23,43 @@ struct Steps {
         stride{steps.strides.or_all(1, 2).size[0], steps.strides.or_all(1, 2).size[1]} {}
 };
 
+/// The elements of x in a window, which is an element of the result.
+std::vector<std::size_t> places_in_window(const Extents& of_x, const Extents& window,
+                                          const dnn::PoolingSteps& steps) {
+  const auto before = steps.padding_before.or_all(0, 2);
+  const auto strides = steps.strides.rank == 0 ? steps.window : steps.strides;
+  std::vector<std::size_t> places;
+  for_each({steps.window.size[0], steps.window.size[1]}, [&](const Extents& tap, std::size_t) {
+    const Extents from{window[0], window[1], window[2] * strides.size[0] + tap[0] - before.size[0],
+                       window[3] * strides.size[1] + tap[1] - before.size[1]};
+    if (from[2] < 0 || from[2] >= of_x[2] || from[3] < 0 || from[3] >= of_x[3]) return;
+    places.push_back(place_in(of_x, from));
+  });
+  return places;
+}
+/// How many elements the mean is of.
+double divisor(dnn::Pooling mode, const dnn::PoolingSteps& steps,
+               const std::vector<std::size_t>& taken) {
+  return static_cast<double>(mode == dnn::Pooling::average
+                                 ? steps.window.size[0] * steps.window.size[1]
+                                 : static_cast<std::int64_t>(taken.size()));
+}
+
+constexpr dnn::ResizeMode kByCorners{dnn::Interpolation::linear, dnn::Coordinates::corners};
+
+/// The four elements of x that an element of a result twice as large is the mean of: those between
+/// which it lies in each dimension; behind the last there is none.
+std::array<std::size_t, 4> made_of(const Extents& of_x, const Extents& index) {
+  std::array<std::size_t, 4> places{};
+  for (std::size_t corner = 0; corner < places.size(); ++corner) {
+    auto at = index;
+    at[2] = std::min((index[2] + static_cast<std::int64_t>(corner / 2)) / 2, of_x[2] - 1);
+    at[3] = std::min((index[3] + static_cast<std::int64_t>(corner % 2)) / 2, of_x[3] - 1);
+    places[corner] = place_in(of_x, at);
+  }
+  return places;
+}
+
 }  // namespace
 
 /// One of x, w and y is made of the other two, in all products of the definition.
@@ -68,41 +105,59 @@ Id Layers::convolution_filter(Id dy, Id x, const Extents& extents,
 Id Layers::pooling(dnn::Pooling mode, Id x, const dnn::PoolingSteps& steps) {
   const auto made = dnn::pooling(graph_, mode, x, steps);
   const auto of_x = layout(x).extents, extents = layout(made).extents;
-  const auto before = steps.padding_before.or_all(0, 2);
-  const auto strides = steps.strides.rank == 0 ? steps.window : steps.strides;
   Exact result(volume(extents));
   for_each(extents, [&](const Extents& index, std::size_t i) {
-    double sum = 0, sizes = 0, largest = -std::numeric_limits<double>::infinity(), count = 0;
-    for_each({steps.window.size[0], steps.window.size[1]}, [&](const Extents& tap, std::size_t) {
-      const Extents from{index[0], index[1], index[2] * strides.size[0] + tap[0] - before.size[0],
-                         index[3] * strides.size[1] + tap[1] - before.size[1]};
-      if (from[2] < 0 || from[2] >= of_x[2] || from[3] < 0 || from[3] >= of_x[3]) return;
-      const auto value = exact(x).value[place_in(of_x, from)];
-      sum += value, sizes += std::abs(value), ++count;
+    double sum = 0, sizes = 0, largest = -std::numeric_limits<double>::infinity();
+    const auto taken = places_in_window(of_x, index, steps);
+    for (const auto place : taken) {
+      const auto value = exact(x).value[place];
+      sum += value, sizes += std::abs(value);
       largest = std::max(largest, value);
-    });
-    if (mode == dnn::Pooling::average)
-      count = static_cast<double>(steps.window.size[0] * steps.window.size[1]);
-    result.value[i] = mode == dnn::Pooling::maximum ? largest : sum / count;
+    }
+    result.value[i] = mode == dnn::Pooling::maximum ? largest : sum / divisor(mode, steps, taken);
     result.slack[i] = mode == dnn::Pooling::maximum ? 0 : 8 * kF32 * sizes;
+  });
+  return keep(made, std::move(result));
+}
+
+Id Layers::pooling_backward(dnn::Pooling mode, Id dy, Id x, const dnn::PoolingSteps& steps) {
+  const auto of_x = layout(x).extents, of_y = layout(dy).extents;
+  const bool maxima = mode == dnn::Pooling::maximum;
+  const auto index = maxima ? dnn::max_pooling(graph_, x, steps).index : Id();
+  const auto made = dnn::pooling_backward(graph_, mode, dy, index, of_x, steps);
+  Exact result(volume(of_x));
+  for_each(of_y, [&](const Extents& window, std::size_t i) {
+    auto taken = places_in_window(of_x, window, steps);
+    const auto share = exact(dy).value[i] / (maxima ? 1 : divisor(mode, steps, taken));
+    // The first of equal ones.
+    if (maxima) {
+      taken = {*std::ranges::max_element(taken, {},
+                                         [&](std::size_t place) { return exact(x).value[place]; })};
+    }
+    for (const auto place : taken) {
+      result.value[place] += share;
+      if (!maxima) result.slack[place] += 2 * kF32 * std::abs(share);
+    }
   });
   return keep(made, std::move(result));
 }
 
 Id Layers::doubled(Id x) {
   const auto from = layout(x).extents;
-  const auto made = dnn::resize(graph_, x, {2 * from[2], 2 * from[3]},
-                                {dnn::Interpolation::linear, dnn::Coordinates::corners});
+  const auto made = dnn::resize(graph_, x, {2 * from[2], 2 * from[3]}, kByCorners);
+  Exact result(volume(layout(made).extents));
+  for_each(layout(made).extents, [&](const Extents& index, std::size_t i) {
+    for (const auto place : made_of(from, index)) result.value[i] += exact(x).value[place] / 4;
+  });
+  return keep(made, std::move(result));
+}
+Id Layers::doubled_backward(Id dy) {
+  const auto from = layout(dy).extents;
+  const auto made = dnn::resize_backward(graph_, dy, {from[2] / 2, from[3] / 2}, kByCorners);
   const auto extents = layout(made).extents;
   Exact result(volume(extents));
-  for_each(extents, [&](const Extents& index, std::size_t i) {
-    // Between two elements in each dimension; behind the last there is none.
-    for (int corner = 0; corner < 4; ++corner) {
-      auto at = index;
-      at[2] = std::min((index[2] + corner / 2) / 2, from[2] - 1);
-      at[3] = std::min((index[3] + corner % 2) / 2, from[3] - 1);
-      result.value[i] += exact(x).value[place_in(from, at)] / 4;
-    }
+  for_each(from, [&](const Extents& index, std::size_t i) {
+    for (const auto place : made_of(extents, index)) result.value[place] += exact(dy).value[i] / 4;
   });
   return keep(made, std::move(result));
 }

@@ -136,6 +136,7 @@ def pooling(random, dtype, call, mode):
     # No two elements of an image are equal, for any of them might be taken then.
     values = random.permuted(np.tile(np.arange(math.prod(windows.extents)) / 2 - 40, [batch, channels, 1]), axis=-1)
     backward = call.endswith("backward")
+    case.may_lack = False  # what cuDNN lacks, kernels of troupe's own compute
     if backward:
         x = torch.tensor(values.reshape(extents), requires_grad=True)
     else:
@@ -177,6 +178,7 @@ def resize(random, dtype, call, interpolation, coordinates):
     batch, channels = int(random.integers(1, 3)), int(random.choice([1, 3, 8]))
     case = LayerCase(random, call, dtype, batch=batch, channels=channels, extents=extents, resized=resized,
                      interpolation=interpolation, coordinates=coordinates)
+    case.may_lack = False  # what cuDNN lacks, kernels of troupe's own compute
     if call == "resize":
         x = case.given("x", [batch, channels, *extents], order=last)
     else:

@@ -9,9 +9,9 @@
 /// tensors as one. Integers stay exact where they are written to memory of their type.
 ///
 /// The cuda engine computes graphs of such nodes, and of those in dnn_pointwise.hpp,
-/// dnn_dropout.hpp, dnn_rotary.hpp and attention_sink_backward(), by kernels of troupe's own, one
-/// node after another: cuDNN 9.14 has no node for most of them. It has no graph in which they stand
-/// beside other nodes: Errc::unsupported.
+/// dnn_dropout.hpp, dnn_rotary.hpp, dnn_pooling.hpp, dnn_resize.hpp and attention_sink_backward(),
+/// by kernels of troupe's own, one node after another: cuDNN 9.14 has no node for most of them. It
+/// has no graph in which they stand beside other nodes: Errc::unsupported.
 namespace troupe::dnn {
 
 /// Adds a node whose result has the elements of x in the same row-major order, and other extents of

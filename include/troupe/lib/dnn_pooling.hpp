@@ -8,6 +8,10 @@
 /// Pooling: what windows that move over images make of the elements in them, channel by channel.
 /// With 1 to 3 spatial dimensions, the extents of x and y are batch, channels, spatial...; along a
 /// spatial dimension y has (extent + padding - window) / stride + 1 elements, rounded down.
+///
+/// On the cuda engine cuDNN pools what it can, but bf16, which it would pool wrongly. The rest, and
+/// gradients, are computed by kernels of troupe's own: see dnn_moving.hpp for what else may be in
+/// such a graph.
 namespace troupe::dnn {
 
 enum class Pooling : std::uint32_t {
@@ -41,7 +45,7 @@ Pooled max_pooling(Graph& graph, TensorId x, const PoolingSteps& steps);
 /// Adds a node that computes dx, the gradient with regard to x, of these extents: each element of
 /// dy goes to the element that was taken, or in equal parts to those that the mean is of. `index`:
 /// the one of max_pooling(), of type i8 if it is an input; absent for the means. What it names
-/// outside of x gets nothing. cuDNN has no such node.
+/// outside of x gets nothing.
 TensorId pooling_backward(Graph& graph, Pooling mode, TensorId dy, TensorId index,
                           std::vector<std::int64_t> extents, const PoolingSteps& steps);
 

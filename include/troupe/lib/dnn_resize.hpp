@@ -7,6 +7,10 @@
 
 /// Images of another size. With 1 to 3 spatial dimensions, the extents are batch, channels,
 /// spatial...
+///
+/// On the cuda engine cuDNN has one case: linear by corners, two spatial dimensions that both
+/// become twice as large, channels that vary fastest, f32. All others, and gradients, are computed
+/// by kernels of troupe's own: see dnn_moving.hpp for what else may be in such a graph.
 namespace troupe::dnn {
 
 /// What an element of the result is, which lies at coordinate c between elements of x.
@@ -27,14 +31,11 @@ struct ResizeMode {
   Coordinates coordinates = Coordinates::centres;
 };
 
-/// Adds a node that resizes x to these spatial extents. cuDNN has one case of it: linear by
-/// corners, two spatial dimensions that both become twice as large, channels that vary fastest,
-/// f32.
+/// Adds a node that resizes x to these spatial extents.
 TensorId resize(Graph& graph, TensorId x, const std::vector<std::int64_t>& spatial,
                 const ResizeMode& mode = {});
 /// Adds a node that computes the gradient with regard to x, which has these spatial extents: each
-/// element of dy goes to the elements that it was made of, by their weights. cuDNN has no such
-/// node.
+/// element of dy goes to the elements that it was made of, by their weights.
 TensorId resize_backward(Graph& graph, TensorId dy, const std::vector<std::int64_t>& spatial,
                          const ResizeMode& mode = {});
 

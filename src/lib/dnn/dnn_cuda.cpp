@@ -14,6 +14,7 @@
 #include "lib/dnn/own_graph_cuda.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
 #include "lib/dnn/own_numbers_kernels.cuh"
+#include "lib/dnn/own_spatial_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
 #include "lib/dnn/rnn_cuda.hpp"
 #include "lib/dnn/softmax_cuda.hpp"
@@ -141,6 +142,7 @@ Result<void> Dnn::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_dnn());
   TROUPE_CUDA_TRY(kernels::preload_own_graphs());
   TROUPE_CUDA_TRY(kernels::preload_own_numbers());
+  TROUPE_CUDA_TRY(kernels::preload_own_spatial());
   for (const auto& bytes : adopted_) {
     if (const auto shape = Plan::shape_in(bytes, services_.multiprocessors()); shape)
       restore(own, *shape, bytes);

@@ -80,13 +80,6 @@ std::vector<ResizeOptions> sizes() {
   }
   return all;
 }
-/// The case that cuDNN has: see dnn::resize().
-bool in_cudnn(const ResizeOptions& shape, DType dtype) {
-  return dtype == DType::f32 && shape.mode.interpolation == Interpolation::linear &&
-         shape.mode.coordinates == Coordinates::corners && shape.extents.rank == 2 &&
-         shape.resized.size[0] == 2 * shape.extents.size[0] &&
-         shape.resized.size[1] == 2 * shape.extents.size[1];
-}
 
 template <class T>
 class DnnResizes : public OfLayers<T> {};
@@ -115,14 +108,30 @@ TYPED_TEST(DnnResizes, ImagesAndTheirGradientsAreThoseOfTheFormula) {
       }
     };
     const auto y = device().template alloc<T>(of_y), dx = device().template alloc<T>(of_x);
-    const auto forward = dnn::on(device()).resize(put(narrowed<T>(values)), y, shape);
-    if (in_cudnn(shape, dtype_of<T>) ? (forward.get(), true)
-                                     : answered_by_cpu(forward, "no node resize")) {
-      near(y, resized);
-    }
-    const auto backward = dnn::on(device()).resize_backward(put(narrowed<T>(gradients)), dx, shape);
-    if (answered_by_cpu(backward, "no node resize_backward")) near(dx, shared);
+    dnn::on(device()).resize(put(narrowed<T>(values)), y, shape).get();
+    near(y, resized);
+    dnn::on(device()).resize_backward(put(narrowed<T>(gradients)), dx, shape).get();
+    near(dx, shared);
   }
+}
+
+/// With the channels before the pixels, and beside a node that moves elements.
+TEST(DnnResizesInGraphs, ChannelsMayLieFirst) {
+  dnn::Graph graph;
+  const auto x = graph.input(DType::f32, {1, 2, 2, 2});
+  const auto y = dnn::resize(graph, x, {2, 4}, {Interpolation::nearest, Coordinates::corners});
+  const auto rows = dnn::reshape(graph, y, {4, 4});
+  graph.output(rows, DType::f32);
+  const auto dx = dnn::resize_backward(graph, y, {2, 2}, {Interpolation::nearest, {}});
+  graph.output(dx, DType::f32);
+  const auto x_ref = put(narrowed<float>({1, 2, 3, 4, 5, 6, 7, 8}));
+  const auto rows_ref = device().alloc<float>(16), dx_ref = device().alloc<float>(8);
+  const auto done = dnn::on(device()).run(graph, {{x, x_ref}, {rows, rows_ref}, {dx, dx_ref}});
+  skip_unless_installed(done);
+  if (::testing::Test::IsSkipped() || ::testing::Test::HasFatalFailure()) return;
+  EXPECT_EQ(device().download(rows_ref),
+            (std::vector<float>{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8}));
+  EXPECT_EQ(device().download(dx_ref), (std::vector<float>{2, 4, 6, 8, 10, 12, 14, 16}));
 }
 
 TEST(DnnResizesRefused, WhatCannotBe) {

@@ -11,6 +11,7 @@
 #include "lib/dnn/own_graph_kernels.cuh"
 #include "lib/dnn/own_graph_places.hpp"
 #include "lib/dnn/own_numbers_cuda.hpp"
+#include "lib/dnn/own_spatial_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -134,6 +135,12 @@ class Run {
       case NodeKind::norm_backward:
         return run_own_number(
             launch_, node, [this](const TensorView* tensor) { return from(tensor); }, scratch_);
+      case NodeKind::pooling:
+      case NodeKind::pooling_backward:
+      case NodeKind::resize:
+      case NodeKind::resize_backward:
+        return run_own_spatial(
+            launch_, node, [this](const TensorView* tensor) { return from(tensor).elements(); });
       default: {  // reshape
         const auto *const x = node.inputs[0], *const y = node.outputs[0];
         return copy(y->volume(), all_of(x), all_of(y));
@@ -223,12 +230,13 @@ bool has_own_kernels(const dnn::GraphView& graph) {
   return std::ranges::all_of(graph.nodes(), [](const NodeView& node) {
     return moves(node.kind) || node.kind == NodeKind::dropout ||
            node.kind == NodeKind::sink_backward || node.kind == NodeKind::rotary ||
-           is_own_number(node);
+           is_own_number(node) || is_own_spatial(node.kind);
   });
 }
 
 bool is_own(const dnn::GraphView& graph) {
   const auto cudnn_lacks = [&](const NodeView& node) {
+    if (is_own_spatial(node.kind)) return cudnn_lacks_spatial(node);
     return !is_own_number(node) || cudnn_lacks_number(node, graph);
   };
   return has_own_kernels(graph) && std::ranges::any_of(graph.nodes(), cudnn_lacks);

@@ -6,8 +6,8 @@
 #include "lib/dnn/graph_view.hpp"
 
 /// Graphs with nodes that cuDNN 9.14 lacks, by kernels of troupe's own, node by node: those that
-/// move elements, draw random numbers, or rotate, most reductions, and gradients of instance norms;
-/// and functions of single elements beside them.
+/// move elements, draw random numbers, or rotate, most reductions, gradients of instance norms, and
+/// those of images but convolutions; and functions of single elements beside them.
 namespace troupe::host::cuda {
 
 /// Whether all nodes of a graph have such a kernel.

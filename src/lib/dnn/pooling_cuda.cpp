@@ -1,4 +1,5 @@
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/own_spatial_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -14,9 +15,8 @@ fe::ResampleMode_t mode_of(dnn::Pooling mode) {
 
 }  // namespace
 
-/// Nothing for bf16, of which cuDNN 9.14 makes wrong numbers without an error.
 Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
-  if (node.inputs[0]->dtype == DType::bf16) return {};
+  if (cudnn_lacks_spatial(node)) return {};
   const auto view = dnn::PoolingView::of(node);
   const auto& windows = view.windows;
   const bool maxima = view.mode == dnn::Pooling::maximum;
