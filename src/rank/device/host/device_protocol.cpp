@@ -314,8 +314,10 @@ void DeviceProtocol::form(const DeviceOrder& order) {
   if (!host || !hosts_.has_started(*host)) return;  // a loss is on its way to whoever waits
   move(event_of(order.what));
   open_ = order;
-  if (order.what == Order::contribute)
+  if (order.what == Order::contribute) {
     hosts_.at(*host).formation = 0;  // it gives up what there was
+    end_retired();                   // nobody waits for a word of theirs in what is formed now
+  }
   pass_on(*host, order);
 }
 
