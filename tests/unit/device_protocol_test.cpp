@@ -167,7 +167,7 @@ TEST(DeviceProtocol, MayBeGivenUpWhileItWorks) {
 TEST(DeviceProtocol, EveryStateIsSeen) {
   if (replays()) GTEST_SKIP() << "of one seed";
   Tally tally;
-  for_each_seed(1500, [&](std::uint32_t seed) {
+  for_each_seed(9000, [&](std::uint32_t seed) {
     auto options = options_of(seed);
     options.shrink = seed % 2 == 0;
     simulate(seed, options, tally);

@@ -112,7 +112,7 @@ void ActorInbound::retry() {
   if (closed_) return held_.clear();
   const auto now = parts_->scheduler->clock().now();
   bool any = false;
-  while (!held_.empty()) {
+  while (!held_.empty() && !closed_) {
     const auto& first = held_.front();
     const auto outcome = hand_over(first.head, first.payload, now - first.since);
     if (outcome.code() == Errc::would_block) break;
@@ -123,6 +123,11 @@ void ActorInbound::retry() {
   if (held_.empty()) return;
   pause_ = any ? kShortestPause : std::min<std::chrono::nanoseconds>(2 * pause_, kLongestPause);
   retry_later();
+}
+
+void ActorInbound::settle() {
+  const std::lock_guard lock(mutex_);
+  held_.clear();
 }
 
 void ActorInbound::retry_later() {

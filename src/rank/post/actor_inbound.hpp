@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <troupe/actor/remote_actor.hpp>
@@ -35,8 +36,14 @@ class ActorInbound final : public std::enable_shared_from_this<ActorInbound> {
 
   /// A message of this route (tell or ask).
   void received(const ActorPacket& packet);
-  /// Nothing of it is handed over any more. Takes no lock.
+  /// Nothing more of it is handed over, but for what just is. Takes no lock.
   void close() noexcept { closed_ = true; }
+  /// After close(): waits for that too.
+  void settle();
+  /// Whether it is a route to that actor.
+  [[nodiscard]] bool leads_to(std::string_view name, std::uint64_t set) const noexcept {
+    return name_ == name && set_ == set;
+  }
 
  private:
   struct Held {

@@ -98,9 +98,18 @@ std::shared_ptr<detail::RemoteAddress> ActorPost::address(const std::string& nam
 }
 
 void ActorPost::set_excluded(const std::vector<std::int32_t>& ranks) {
+  std::vector<std::shared_ptr<ActorInbound>> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) closed = exclude(ranks);
+  }
+  // What such a rank sends when it is back must not overtake what it has sent before.
+  for (const auto& inbound : closed) inbound->settle();
+}
+
+std::vector<std::shared_ptr<ActorInbound>> ActorPost::exclude(
+    const std::vector<std::int32_t>& ranks) {
   EndedQuestions questions;
-  const std::lock_guard lock(mutex_);
-  if (ended_) return;
   std::vector<bool> were(excluded_.size());
   for (std::size_t rank = 0; rank < were.size(); ++rank)
     were[rank] = obstacle(static_cast<int>(rank)).has_value();
@@ -119,12 +128,20 @@ void ActorPost::set_excluded(const std::vector<std::int32_t>& ranks) {
       route->reopen(last_route_);
     }
   }
+  tell_later(std::move(questions));
+  return close_inbound([&](const auto& entry) { return obstacle(entry.first.first).has_value(); });
+}
+
+template <class Which>
+std::vector<std::shared_ptr<ActorInbound>> ActorPost::close_inbound(const Which& which) {
+  std::vector<std::shared_ptr<ActorInbound>> closed;
   std::erase_if(inbound_, [&](const auto& entry) {
-    if (!obstacle(entry.first.first)) return false;
+    if (!which(entry)) return false;
     entry.second->close();
+    closed.push_back(entry.second);
     return true;
   });
-  tell_later(std::move(questions));
+  return closed;
 }
 
 void ActorPost::end(const Error& why) {
@@ -199,6 +216,18 @@ void ActorPost::refuse(const ActorMessage& head) {
 
 void ActorPost::open(const ActorPacket& packet) {
   const auto& head = packet.head;
+  const std::string wanted(reinterpret_cast<const char*>(packet.payload.data()),
+                           packet.payload.size());
+  std::vector<std::shared_ptr<ActorInbound>> superseded;
+  {
+    const std::lock_guard lock(mutex_);
+    // Its sender was out of the world, and is back, of which this rank has yet to hear.
+    superseded = close_inbound([&](const auto& entry) {
+      const auto& [source, route] = entry.first;
+      return source == head.from && route < head.route && entry.second->leads_to(wanted, head.set);
+    });
+  }
+  for (const auto& inbound : superseded) inbound->settle();
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   const auto in_use = std::count_if(inbound_.begin(), inbound_.end(), [&](const auto& entry) {
@@ -214,10 +243,8 @@ void ActorPost::open(const ActorPacket& packet) {
     if (!post) return Error{Errc::stopped, 0, "the runtime has ended"};
     return post->find(name, set);
   };
-  inbound = std::make_shared<ActorInbound>(
-      parts_, find_here, head.from, head.route,
-      std::string(reinterpret_cast<const char*>(packet.payload.data()), packet.payload.size()),
-      head.set);
+  inbound =
+      std::make_shared<ActorInbound>(parts_, find_here, head.from, head.route, wanted, head.set);
 }
 
 std::shared_ptr<ActorInbound> ActorPost::inbound_of(const ActorMessage& head) {

@@ -58,6 +58,12 @@ class ActorPost : public std::enable_shared_from_this<ActorPost> {
   [[nodiscard]] std::shared_ptr<ActorRoute> route_of(const ActorMessage& head);
   [[nodiscard]] std::optional<Error> obstacle(int rank) const;
   void tell_later(EndedQuestions questions);
+  /// With the lock: see set_excluded(). The inbound routes that it closes, to be settled without
+  /// it.
+  std::vector<std::shared_ptr<ActorInbound>> exclude(const std::vector<std::int32_t>& ranks);
+  /// The same of those for which which(entry of inbound_) holds.
+  template <class Which>
+  std::vector<std::shared_ptr<ActorInbound>> close_inbound(const Which& which);
 
   const std::shared_ptr<const ActorPostParts> parts_;
 
