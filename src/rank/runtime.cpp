@@ -32,7 +32,7 @@ namespace {
 
 /// How long a rank that has failed waits for others to end as well.
 constexpr std::chrono::seconds kEndPatience{10};
-constexpr int kActorWorkers = 3;  // the device's actor, the world's and the one of tokens
+constexpr int kActorWorkers = 2;  // the device's actor and the world's
 
 rank_process::TokenPath token_path(const std::string& name) {
   return name == "peer"      ? rank_process::TokenPath::peer

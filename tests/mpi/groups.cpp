@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   {
     const auto count = [&](const std::vector<std::byte>&) { ++strays; };
     MpiTransport world(*mpi, MpiTransport::Channel::world, count);
-    MpiTransport tokens(*mpi, MpiTransport::Channel::tokens, count);
+    MpiTransport actors(*mpi, MpiTransport::Channel::actors, count);
     MpiTransport checks(*mpi, MpiTransport::Channel::checks, count);
     std::vector<int> members(static_cast<std::size_t>(mpi->size()) - 1);
     std::iota(members.begin(), members.end(), 0);  // the last rank only listens

@@ -3,11 +3,11 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <list>
 
 #include "common/core/continuations.hpp"
-#include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
+#include "rank/net/mpi_messages.hpp"
+#include "rank/net/waiting.hpp"
 
 namespace troupe::rank_process {
 
@@ -31,20 +31,8 @@ struct MpiTransport::Watch {
 
 /// The thread's own.
 struct MpiTransport::Traffic {
-  struct InFlight {
-    std::vector<std::byte> bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
-
-  MPI_Comm communicator;
-  std::list<InFlight> in_flight{};
+  MpiMessages messages;
   Watch* watch = nullptr;
-
-  void send(int rank, int tag, std::vector<std::byte> bytes) {
-    auto& flight = in_flight.emplace_back(InFlight{std::move(bytes)});
-    MPI_Isend(flight.bytes.data(), static_cast<int>(flight.bytes.size()), MPI_BYTE, rank, tag,
-              communicator, &flight.request);
-  }
 };
 
 MpiTransport::MpiTransport(MpiSession& session, Channel channel, Receiver receiver)
@@ -102,7 +90,7 @@ void MpiTransport::look_at_others(Traffic& traffic) {
   if (now - watch.asked > watch.patience / 8) {
     watch.asked = now;
     for (int rank = 0; rank < session_->size(); ++rank) {
-      if (rank != session_->rank()) traffic.send(rank, kAreYouThere, {});
+      if (rank != session_->rank()) traffic.messages.send(rank, kAreYouThere, {});
     }
   }
   std::vector<int> lost;
@@ -119,49 +107,37 @@ void MpiTransport::look_at_others(Traffic& traffic) {
 
 bool MpiTransport::receive(Traffic& traffic) {
   bool any = false;
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    MPI_Message message;
-    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, traffic.communicator, &there, &message, &status);
-    if (there == 0) return any;
-    int bytes = 0;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
-    std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
-    MPI_Mrecv(buffer.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  traffic.messages.receive([&](int rank, int tag, std::vector<std::byte> bytes) {
     if (traffic.watch != nullptr)
-      traffic.watch->heard[static_cast<std::size_t>(status.MPI_SOURCE)] =
-          std::chrono::steady_clock::now();
-    if (status.MPI_TAG == kAreYouThere) {
-      traffic.send(status.MPI_SOURCE, kHere, {});
-    } else if (status.MPI_TAG == kMessage) {
-      receiver_(std::move(buffer));
+      traffic.watch->heard[static_cast<std::size_t>(rank)] = std::chrono::steady_clock::now();
+    if (tag == kAreYouThere) {
+      traffic.messages.send(rank, kHere, {});
+    } else if (tag == kMessage) {
+      receiver_(std::move(bytes));
       any = true;
     }
-  }
+  });
+  return any;
 }
 
-bool MpiTransport::cores_to_spare() const {
-  return ipc::usable_cores() >= kCoresToSpin * session_->local_size();
+std::chrono::nanoseconds MpiTransport::pause(bool to_spare, bool sending,
+                                             std::chrono::nanoseconds quiet) {
+  if (!to_spare)
+    return std::clamp<std::chrono::nanoseconds>(quiet / kPauseShare, kBusyPause, kLongestPause);
+  return sending || quiet < kBusyTime ? kBusyPause : kIdlePause;
 }
 
 void MpiTransport::run() {
   detail::this_thread_must_not_wait();
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   const auto& all = session_->communicators();
-  Traffic traffic{channel_ == Channel::world    ? all.world
-                  : channel_ == Channel::tokens ? all.tokens
-                  : channel_ == Channel::actors ? all.actors
-                                                : all.checks};
-  auto& in_flight = traffic.in_flight;
+  Traffic traffic{.messages = MpiMessages(channel_ == Channel::world    ? all.world
+                                          : channel_ == Channel::actors ? all.actors
+                                                                        : all.checks)};
+  auto& messages = traffic.messages;
   auto last_traffic = std::chrono::steady_clock::now();
-  const bool to_spare = cores_to_spare(), spins = to_spare && channel_ == Channel::actors;
-  const auto pause = [&](std::chrono::nanoseconds quiet) -> std::chrono::nanoseconds {
-    if (!to_spare)
-      return std::clamp<std::chrono::nanoseconds>(quiet / kPauseShare, kBusyPause, kLongestPause);
-    return !in_flight.empty() || quiet < kBusyTime ? kBusyPause : kIdlePause;
-  };
-  MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end
+  const bool to_spare = cores_to_spare(*session_, kCoresToSpin),
+             spins = to_spare && channel_ == Channel::actors;
   for (;;) {
     std::deque<Outgoing> outgoing;
     bool stop = false;
@@ -169,9 +145,8 @@ void MpiTransport::run() {
       std::unique_lock lock(mutex_);
       const auto quiet = std::chrono::steady_clock::now() - last_traffic;
       if (!spins || quiet > kSpinTime)
-        wake_.wait_for(lock, pause(quiet), [&] {
-          return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL);
-        });
+        wake_.wait_for(lock, pause(to_spare, messages.sending(), quiet),
+                       [&] { return !outgoing_.empty() || (stop_ && !messages.leaves()); });
       outgoing.swap(outgoing_);
       stop = stop_;
       traffic.watch = watch_.get();
@@ -182,26 +157,17 @@ void MpiTransport::run() {
         receiver_(std::move(message.bytes));
         continue;
       }
-      traffic.send(message.rank, kMessage, std::move(message.bytes));
+      messages.send(message.rank, kMessage, std::move(message.bytes));
     }
-    in_flight.remove_if([](auto& flight) {
-      int done = 0;
-      MPI_Test(&flight.request, &done, MPI_STATUS_IGNORE);
-      return done != 0;
-    });
+    messages.advance();
     any |= receive(traffic);
     if (traffic.watch != nullptr) look_at_others(traffic);
     if (any) last_traffic = std::chrono::steady_clock::now();
     if (stop && MpiSession::forsaken()) return;
-    if (!stop || !in_flight.empty()) continue;
+    if (!stop || messages.sending()) continue;
     // All ranks leave together: a late message must still find its receiver.
-    if (leaving == MPI_REQUEST_NULL) {
-      MPI_Ibarrier(traffic.communicator, &leaving);
-      last_traffic = std::chrono::steady_clock::now();
-    }
-    int left = 0;
-    MPI_Test(&leaving, &left, MPI_STATUS_IGNORE);
-    if (left == 0) continue;
+    if (!messages.leaves()) last_traffic = std::chrono::steady_clock::now();
+    if (!messages.all_leave()) continue;
     receive(traffic);  // what came while the barrier ended
     return;
   }

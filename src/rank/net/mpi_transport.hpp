@@ -40,7 +40,6 @@ class MpiTransport {
 
   enum class Channel {
     world,   ///< of the world's protocol
-    tokens,  ///< of the token routers
     actors,  ///< of the program's actors: those of one rank to another may come as one, joined
     checks   ///< of the collective check
   };
@@ -59,6 +58,9 @@ class MpiTransport {
   /// Any thread; the first call counts.
   void watch(std::chrono::nanoseconds patience,
              std::function<void(const std::vector<int>& ranks, bool again)> lost);
+  /// How long to wait between two looks at MPI, `quiet` after the last traffic.
+  [[nodiscard]] static std::chrono::nanoseconds pause(bool to_spare, bool sending,
+                                                      std::chrono::nanoseconds quiet);
   /// Queues a message; any thread. To this rank itself too.
   void send(int rank, std::vector<std::byte> bytes);
 
@@ -70,7 +72,6 @@ class MpiTransport {
   struct Watch;
   struct Traffic;
 
-  [[nodiscard]] bool cores_to_spare() const;
   [[nodiscard]] bool join(int rank, std::span<const std::byte> bytes);
   void run();
   void look_at_others(Traffic& traffic);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "common/ipc/doorbell.hpp"
+
 namespace troupe::rank_process {
 namespace {
 
@@ -35,6 +37,10 @@ void wait_for(std::vector<MPI_Request>& requests) {
 
 void share_cores() noexcept {
   cores_are_scarce = true;
+}
+
+bool cores_to_spare(const MpiSession& session, int each) {
+  return ipc::usable_cores() >= each * session.local_size();
 }
 
 }  // namespace troupe::rank_process

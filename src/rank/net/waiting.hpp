@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "rank/net/mpi_session.hpp"
+
 namespace troupe::rank_process {
 
 /// Waits for all of the requests, and lets others run meanwhile: it looks for them for a moment, if
@@ -14,5 +16,8 @@ void wait_for(std::vector<MPI_Request>& requests);
 
 /// From now on nobody looks without sleeping: there are fewer cores than ranks.
 void share_cores() noexcept;
+
+/// Whether each rank of this node has so many cores, as far as the calling thread may use them.
+[[nodiscard]] bool cores_to_spare(const MpiSession& session, int each);
 
 }  // namespace troupe::rank_process

@@ -86,7 +86,15 @@ TokenActor::TokenActor(TokenParts* parts)
     : parts_(parts),
       excluded_(static_cast<std::size_t>(parts->size)),
       inbox_(static_cast<std::size_t>(parts->size)),
-      outbox_(static_cast<std::size_t>(parts->size)) {}
+      outbox_(static_cast<std::size_t>(parts->size)) {
+  parts_->under_way = [this] {
+    return !pulls_.empty() || !lendings_.empty() || !requests_.empty();
+  };
+}
+
+TokenActor::~TokenActor() {
+  parts_->under_way = [] { return false; };
+}
 
 void TokenActor::on_start() {
   context().schedule(kLookEvery, Look{});

@@ -36,6 +36,8 @@ struct TokenParts {
   std::shared_ptr<DeviceCore> device;
   std::unique_ptr<FdExchange> fds;  ///< empty: no descriptors can be passed
   std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
+  /// Whether the actor waits for anybody; between its turns, on its thread. Set by the actor.
+  std::function<bool()> under_way = [] { return false; };
   std::unique_ptr<MpiBulk> bulk;
   InStreams streams;
   /// Regions whose slabs are no more, and may be another's soon: to be forgotten before the next
@@ -154,6 +156,7 @@ class TokenActor
                    token_message::EpochEnded, token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
+  ~TokenActor() override;
 
   void on_start() override;
   void on(token_message::FromNetwork message);

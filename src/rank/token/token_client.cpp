@@ -105,7 +105,7 @@ class TokenClient::Lease final : public detail::Held {
   TransferKey key_;
 };
 
-Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiSession& mpi,
+Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
                                                        std::shared_ptr<DeviceCore> device,
                                                        const Options& options, InRun in_run) {
   std::shared_ptr<TokenClient> router(new TokenClient);
@@ -117,7 +117,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiS
   parts.timeout = options.timeout;
   parts.device = std::move(device);
   parts.send = [router = router.get()](int rank, std::vector<std::byte> message) {
-    router->transport_->send(rank, std::move(message));
+    router->loop_->send(rank, std::move(message));
   };
   auto exchange = FdExchange::open(mpi.node());
   if (!exchange.ok())
@@ -131,8 +131,10 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiS
     parts.fds = std::move(*exchange);
     parts.fds->set_peers(std::move(all), mpi.rank());
   }
+  router->loop_ = std::make_unique<MpiLoop>(mpi);
+  router->system_.emplace(router->loop_->scheduler());
   router->actor_ =
-      system.spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
+      router->system_->spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
   parts.bulk = std::make_unique<MpiBulk>(
       mpi,
       MpiBulk::Receiver{
@@ -142,10 +144,19 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiS
               [&parts](int rank, std::uint32_t stream, std::byte* where, std::size_t bytes) {
                 parts.streams.arrived(rank, stream, where, bytes);
               }});
-  router->transport_ = std::make_unique<MpiTransport>(
-      mpi, MpiTransport::Channel::tokens, [router = router.get()](std::vector<std::byte> bytes) {
-        (void)router->tell(FromNetwork{std::move(bytes)});
-      });
+  router->loop_->start({.receive =
+                            [router = router.get()](std::vector<std::byte> bytes) {
+                              const FromNetwork message{std::move(bytes)};
+                              while (router->actor_.tell(message).code() == Errc::would_block)
+                                router->loop_->run_actors();
+                            },
+                        .under_way = [&parts] { return parts.under_way(); },
+                        .look = [&port = parts.device->port()] { port.poll(); },
+                        .rest =
+                            [&port = parts.device->port()] {
+                              port.before_sleep();
+                              port.drain();
+                            }});
   parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
     const std::lock_guard lock(parts.dropped_mutex);
     parts.dropped_regions.push_back(region);
@@ -156,13 +167,15 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiS
 }
 
 void TokenClient::end() {
-  if (!transport_ || actor_.ended()) return;
-  transport_->leave();
+  if (!loop_ || actor_.ended()) return;
+  loop_->leave();
   (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
   parts_.device->on_slab_dropped(nullptr);
   parts_.bulk->leave();
   actor_.stop();
   actor_.wait_ended();
+  system_->shutdown();
+  loop_.reset();
 }
 
 template <class M>

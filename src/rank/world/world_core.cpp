@@ -53,7 +53,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.everyone().agree(ready); !agreed) return agreed.error();
-  auto tokens = TokenClient::open(system, mpi, core->device_, core->options_.tokens,
+  auto tokens = TokenClient::open(mpi, core->device_, core->options_.tokens,
                                   [core = core.get()] { return core->status_.in_run(); });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);

@@ -1,0 +1,101 @@
+#include "rank/net/mpi_loop.hpp"
+
+#include <sys/prctl.h>
+
+#include <utility>
+
+#include "common/core/continuations.hpp"
+#include "rank/net/communicators.hpp"
+#include "rank/net/mpi_messages.hpp"
+#include "rank/net/mpi_transport.hpp"
+#include "rank/net/waiting.hpp"
+
+namespace troupe::rank_process {
+namespace {
+
+constexpr int kTokenMessage = 0;  ///< the only tag
+
+}  // namespace
+
+MpiLoop::MpiLoop(MpiSession& session)
+    : session_(&session),
+      messages_(std::make_unique<MpiMessages>(session.communicators().tokens)) {}
+
+MpiLoop::~MpiLoop() {
+  if (!thread_.joinable()) return;
+  leave();
+  scheduler_->stop();
+  thread_.join();
+}
+
+void MpiLoop::start(Work work) {
+  work_ = std::move(work);
+  thread_ = std::thread([this] { run(); });
+}
+
+void MpiLoop::send(int rank, std::vector<std::byte> bytes) {
+  if (rank == session_->rank()) return to_self_.push_back(std::move(bytes));
+  if (messages_) messages_->send(rank, kTokenMessage, std::move(bytes));
+}
+
+void MpiLoop::leave() {
+  std::unique_lock lock(mutex_);
+  if (left_ || !thread_.joinable()) return;
+  leaving_.store(true, std::memory_order_release);
+  scheduler_->wake();
+  has_left_.wait(lock, [this] { return left_; });
+}
+
+void MpiLoop::receive() {
+  while (!to_self_.empty()) {
+    heard_ = true;
+    auto bytes = std::move(to_self_.front());
+    to_self_.pop_front();
+    work_.receive(std::move(bytes));
+  }
+  if (!messages_) return;
+  messages_->advance();
+  heard_ |= messages_->receive(
+      [this](int, int, std::vector<std::byte> bytes) { work_.receive(std::move(bytes)); });
+}
+
+void MpiLoop::leave_if_asked() {
+  if (!messages_ || !leaving_.load(std::memory_order_acquire)) return;
+  if (!MpiSession::forsaken()) {
+    if (messages_->sending()) return;
+    // All ranks leave together: a late message must still find its receiver.
+    if (!messages_->all_leave()) return;
+    receive();  // what came while the barrier ended
+  }
+  messages_.reset();
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  has_left_.notify_all();
+}
+
+void MpiLoop::run() {
+  using Clock = std::chrono::steady_clock;
+  detail::this_thread_must_not_wait();
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: the shortest pause is shorter than the default slack
+  const bool to_spare = cores_to_spare(*session_, kCoresToSpin);
+  bool looked = false;
+  for (auto last = Clock::now(); !scheduler_->stopped();) {
+    heard_ = false;
+    const bool had_turns = scheduler_->run_ready();
+    receive();
+    leave_if_asked();
+    const bool under_way = work_.under_way();
+    const auto now = Clock::now();
+    if (heard_ || (had_turns && under_way)) last = now;
+    const auto quiet = now - last;
+    if (to_spare && (quiet < kSpinTime || (under_way && quiet < kLongestSpin))) {
+      work_.look();
+      looked = true;
+      continue;
+    }
+    if (std::exchange(looked, false)) work_.rest();
+    scheduler_->sleep(MpiTransport::pause(to_spare, messages_ && messages_->sending(), quiet));
+  }
+}
+
+}  // namespace troupe::rank_process

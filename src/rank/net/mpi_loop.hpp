@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "common/actor/loop_scheduler.hpp"
+#include "rank/net/mpi_session.hpp"
+
+namespace troupe::rank_process {
+
+class MpiMessages;
+
+/// A thread that runs actors and speaks MPI for them, on the communicator of the tokens: on the way
+/// from an actor to MPI, and from MPI to an actor, nothing passes from one thread to another.
+///
+/// While something is under way the thread looks at MPI, at the actors and at what else is awaited
+/// (Work::look) without a pause, if there are cores to spare: then a message between two ranks
+/// takes little longer than in MPI itself. Otherwise it sleeps between looks, as MpiTransport does;
+/// what is sent to an actor wakes it.
+class MpiLoop {
+ public:
+  /// The rank's threads that may spin at a time while tokens are used: the program's, the device
+  /// host's reactor, this one, and MpiBulk's.
+  static constexpr int kCoresToSpin = 4;
+  /// After the last sign of life it spins for so long, because a request is often followed by
+  /// another; and for so long while something is under way. Then its end is far enough off that
+  /// waking up for it does not count.
+  static constexpr auto kSpinTime = std::chrono::microseconds(300);
+  static constexpr auto kLongestSpin = std::chrono::milliseconds(20);
+
+  /// What the thread does for its actors beside their turns. All of it is called on the thread.
+  struct Work {
+    std::function<void(std::vector<std::byte>)> receive;  ///< a message has come
+    std::function<bool()> under_way;                      ///< an answer of some kind is awaited
+    std::function<void()> look;  ///< while it spins: for answers that do not come over MPI
+    std::function<void()> rest;  ///< others have to look for those from now on
+  };
+
+  /// All ranks make one.
+  explicit MpiLoop(MpiSession& session);
+  ~MpiLoop();
+
+  /// For one ActorSystem, whose end has to come before this object's.
+  [[nodiscard]] std::shared_ptr<Scheduler> scheduler() const noexcept { return scheduler_; }
+  /// Begins; before that no actor has a turn. Once.
+  void start(Work work);
+  /// Sends a message, to this rank itself too. For actors in their turns, and Work. After leave()
+  /// it goes nowhere.
+  void send(int rank, std::vector<std::byte> bytes);
+  /// Gives actors that have something to do a turn. For Work::receive, which waits for room in a
+  /// mailbox.
+  void run_actors() { scheduler_->run_ready(); }
+  /// Waits until what was sent is on its way, and for all ranks to do the same, unless the others
+  /// are forsaken (MpiSession::forsake). The actors go on.
+  void leave();
+
+ private:
+  void run();
+  void receive();
+  void leave_if_asked();
+
+  MpiSession* session_;
+  std::shared_ptr<LoopScheduler> scheduler_ = std::make_shared<LoopScheduler>();
+  Work work_;
+  std::unique_ptr<MpiMessages> messages_;  ///< the thread's own, as what follows
+  std::deque<std::vector<std::byte>> to_self_;
+  bool heard_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable has_left_;
+  std::atomic<bool> leaving_{false};
+  bool left_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe::rank_process
