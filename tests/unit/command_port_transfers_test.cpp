@@ -98,9 +98,33 @@ TEST(Transfers, AWriteToALentRangeIsPrecededByItsRescue) {
   (void)rig.fill(a);  // has nothing left to save
   loans.end(*loan);
   (void)rig.fill(a);
-  EXPECT_EQ(names(host),
-            (std::vector<std::string>{"memory.fence", "memory.copy", "memory.fill", "memory.copy",
-                                      "memory.fill", "memory.fill", "memory.fill"}));
+  EXPECT_EQ(names(host), (std::vector<std::string>{"memory.copy", "memory.fill", "memory.copy",
+                                                   "memory.fill", "memory.fill", "memory.fill"}));
+}
+
+TEST(Transfers, ALoanWaitsForWhatHasBeenSubmittedBefore) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  Loans loans(rig.port, [&](std::uint64_t) -> Result<Loans::Fresh> {
+    return Error{Errc::out_of_memory, 0, "full"};
+  });
+  (void)rig.fill(a);
+  const auto behind = loans.begin(a), beside = loans.begin(b);
+  ASSERT_TRUE(behind.ok() && beside.ok());
+  EXPECT_FALSE((*behind)->granted.ready());
+  EXPECT_TRUE((*beside)->granted.ready()) << "nobody writes that buffer";
+  EXPECT_EQ(names(host), (std::vector<std::string>{"memory.fill", "memory.fence"}));
+  ASSERT_TRUE(host.answer(1, 2));
+  EXPECT_TRUE((*behind)->granted.wait().ok());
+  loans.end(*behind);
+  const auto after = loans.begin(a);
+  ASSERT_TRUE(after.ok());
+  EXPECT_TRUE((*after)->granted.ready());
+  rig.port.close_gate({Errc::world_reformed, 0, "re-formed"});
+  const auto closed = loans.begin(a);
+  ASSERT_TRUE(closed.ok());
+  EXPECT_TRUE(refused((*closed)->granted, Errc::world_reformed));
 }
 
 TEST(Transfers, ARescueThatFindsNoRoomFailsTheLoanAlone) {

@@ -129,8 +129,10 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   Result<void> begin_write(const Operand& range);
   void end_write(const Operand& range);
   /// The range is about to be read by a transfer: until end_read(), the rescue is called ahead of
-  /// any command that writes bytes of it. Holds the buffer. Errors: as of begin_write().
-  Result<void> begin_read(const Operand& range);
+  /// any command that writes bytes of it. Holds the buffer. Says whether the contents are there, or
+  /// a command that is submitted now has to wait for others. Errors: as of begin_write().
+  enum class Contents { there, to_come };
+  Result<Contents> begin_read(const Operand& range);
   void end_read(const Operand& range);
   /// Called with a range that is lent and about to be written, by the thread that writes it; has to
   /// save the contents elsewhere and take the range back.

@@ -107,8 +107,12 @@ Result<void> CommandPort::begin_write(const Operand& range) {
 void CommandPort::end_write(const Operand& range) {
   give_back(expected_, range);
 }
-Result<void> CommandPort::begin_read(const Operand& range) {
-  return reserve(lent_, range, Access::read);
+Result<CommandPort::Contents> CommandPort::begin_read(const Operand& range) {
+  if (auto lent = reserve(lent_, range, Access::read); !lent) return lent.error();
+  // From here on whoever writes the range has to wait for the rescue.
+  const std::lock_guard lock(submit_mutex_);
+  const bool unused = buffers_.at(range.buffer).uses.value() == 0;
+  return unused && !gate_ && !ended_ ? Contents::there : Contents::to_come;
 }
 void CommandPort::end_read(const Operand& range) {
   give_back(lent_, range);

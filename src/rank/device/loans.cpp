@@ -12,10 +12,14 @@ Loans::Loans(CommandPort& port, Allocate allocate) : port_(&port), allocate_(std
 
 Result<std::shared_ptr<Loan>> Loans::begin(const Operand& range) {
   // A write that comes between the next two lines is kept waiting until the loan is in the list.
-  if (auto lent = port_->begin_read(range); !lent) return lent.error();
+  const auto contents = port_->begin_read(range);
+  if (!contents) return contents.error();
   const std::lock_guard lock(mutex_);
-  auto loan = std::make_shared<Loan>(
-      Loan{range, detail::submit(port_->deliveries(), memory::Fence{DType::u8, range})});
+  // A fence is a command as any other: the device host takes microseconds to answer it.
+  const auto granted = *contents == CommandPort::Contents::there
+                           ? Future<void>(Result<void>())
+                           : detail::submit(port_->deliveries(), memory::Fence{DType::u8, range});
+  auto loan = std::make_shared<Loan>(Loan{range, granted});
   loans_.push_back(loan);
   return loan;
 }

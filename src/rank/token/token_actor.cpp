@@ -161,7 +161,7 @@ void TokenActor::on(Put put) {
   if (const auto error = obstacle(put.epoch, owner)) return answered(key, *error);
   // Takes its place among the requests now and leaves when its source is there.
   request(owner, key, {{.kind = Kind::put, .range = put.token, .behind = put.behind}, {}, false});
-  then(put.loan->granted, [this, lending, owner, key](const Result<void>& granted) {
+  at_once_or_then(put.loan->granted, [this, lending, owner, key](const Result<void>& granted) {
     auto& box = outbox_[static_cast<std::size_t>(owner)];
     const auto find = [&box, key] {
       return std::find_if(box.begin(), box.end(), [&](const auto& out) {
@@ -242,22 +242,23 @@ void TokenActor::on(FromNetwork message) {
 void TokenActor::advance(int requester) {
   auto& box = inbox_[static_cast<std::size_t>(requester)];
   while (!box.empty()) {
-    auto& front = box.front();
-    if (!handle(front.packet)) {
-      if (!front.blocked_since) front.blocked_since = context().now();
-      if (context().now() - *front.blocked_since < parts_->timeout) return;
-      const auto& head = front.packet.head;
-      const auto me = "rank " + std::to_string(parts_->rank);
-      refuse(head,
-             {Errc::timeout, 0,
-              head.key.epoch > epoch_ ? me + "'s program has not turned to epoch " +
-                                            std::to_string(head.key.epoch) + " (World::wait_active)"
-              : head.behind > committed_
-                  ? me + "'s program has not come to the commit behind which this was asked"
-                  : "on " + me + " another transfer of buffer " +
-                        std::to_string(head.range.buffer) + " is in the way for too long"});
-    }
+    // Out of the box first: what is handled may end at once, and then those behind it are next.
+    auto front = std::move(box.front());
     box.pop_front();
+    if (handle(front.packet)) continue;
+    if (!front.blocked_since) front.blocked_since = context().now();
+    if (context().now() - *front.blocked_since < parts_->timeout)
+      return box.push_front(std::move(front));
+    const auto& head = front.packet.head;
+    const auto me = "rank " + std::to_string(parts_->rank);
+    refuse(head,
+           {Errc::timeout, 0,
+            head.key.epoch > epoch_ ? me + "'s program has not turned to epoch " +
+                                          std::to_string(head.key.epoch) + " (World::wait_active)"
+            : head.behind > committed_
+                ? me + "'s program has not come to the commit behind which this was asked"
+                : "on " + me + " another transfer of buffer " + std::to_string(head.range.buffer) +
+                      " is in the way for too long"});
   }
 }
 
@@ -314,7 +315,7 @@ bool TokenActor::handle_fetch(const TokenMessage& message) {
     return true;
   }
   const auto lending = lend(message.key, message.from, *loan, range->bytes);
-  then((*loan)->granted, [this, lending](const Result<void>& granted) {
+  at_once_or_then((*loan)->granted, [this, lending](const Result<void>& granted) {
     if (lending->ended) return;
     if (!granted.ok()) return over(lending, granted);
     make_offer(lending, [this, lending](const Offer& offer) {

@@ -241,6 +241,11 @@ class TokenActor
       return token_message::Happened{[f, outcome] { f(outcome); }};
     });
   }
+  /// As then(), without another turn for what has resolved already: `f` runs before this returns.
+  template <class F>
+  void at_once_or_then(const Future<void>& future, F f) {
+    future.ready() ? f(future.wait()) : then(future, std::move(f));
+  }
   void send(int rank, TokenMessage head, std::span<const std::byte> payload = {});
   void send_outcome(int rank, Kind kind, const TransferKey& key, const Result<void>& outcome);
   void request(int owner, const TransferKey& key, Outgoing outgoing);

@@ -30,14 +30,15 @@ void TokenActor::make_offer(const LendingPtr& lending,
       !parts_->fds->reaches(lending->destination)) {
     return made(network);
   }
-  then(location.there, [this, lending, location, network, made](const Result<void>& there) {
-    if (!there.ok()) return over(lending, there);
-    share(location.where.region, [location, network, made](const SharedSlabs::Id& slab) {
-      made(slab.serial == 0
-               ? network
-               : Offer{slab.serial, slab.bytes, location.where.offset, location.where.bytes});
-    });
-  });
+  at_once_or_then(
+      location.there, [this, lending, location, network, made](const Result<void>& there) {
+        if (!there.ok()) return over(lending, there);
+        share(location.where.region, [location, network, made](const SharedSlabs::Id& slab) {
+          made(slab.serial == 0
+                   ? network
+                   : Offer{slab.serial, slab.bytes, location.where.offset, location.where.bytes});
+        });
+      });
 }
 
 void TokenActor::share(std::uint32_t region,
@@ -83,8 +84,8 @@ void TokenActor::taken(const TransferKey& key, const Result<void>& outcome) {
   const auto location = parts_->device->loans().location(lending->loan);
   if (!location.saved) return over(lending, {});
   if (lending->stream || lending->offered_copy) {  // right if the copy that was read is
-    return then(location.there,
-                [this, lending](const Result<void>& there) { over(lending, there); });
+    return at_once_or_then(location.there,
+                           [this, lending](const Result<void>& there) { over(lending, there); });
   }
   // The range was written while it was read: what was read may be a mixture.
   make_offer(lending, [this, lending](const Offer& offer) {
