@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "rank/net/communicators.hpp"
+#include "rank/net/mpi_loop.hpp"
+#include "rank/net/waiting.hpp"
 
 namespace troupe::rank_process {
 namespace {
 
-constexpr auto kPause = std::chrono::microseconds(5);  // between looks while there is traffic …
+// Between looks while there is traffic, unless there are cores to spare …
+constexpr auto kPause = std::chrono::microseconds(5);
 constexpr auto kQuietPause = std::chrono::microseconds(100);  // … and while none has come for …
 constexpr auto kQuietAfter = std::chrono::milliseconds(2);    // … this long
 constexpr auto kIdlePause = std::chrono::milliseconds(50);    // while none is to come
@@ -63,25 +66,23 @@ void MpiBulk::attend(int change) {
 
 bool MpiBulk::receive(std::list<InFlight>& in_flight) {
   const auto communicator = session_->communicators().bulk;
-  bool any = false;
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    MPI_Message message;
-    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator, &there, &message, &status);
-    if (there == 0) return any;
-    any = true;
-    int bytes = 0;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
-    auto& piece = in_flight.emplace_back();
-    piece.rank = status.MPI_SOURCE;
-    piece.stream = static_cast<std::uint32_t>(status.MPI_TAG);
-    piece.bytes = static_cast<std::size_t>(bytes);
-    piece.where = receiver_.place(piece.rank, piece.stream, piece.bytes);
-    if (piece.where == nullptr) piece.discarded.resize(piece.bytes);
-    MPI_Imrecv(piece.where != nullptr ? piece.where : piece.discarded.data(), bytes, MPI_BYTE,
-               &message, &piece.request);
-  }
+  int there = 0;
+  MPI_Status status;
+  MPI_Message message;
+  MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator, &there, &message, &status);
+  if (there == 0) return false;
+  int bytes = 0;
+  MPI_Get_count(&status, MPI_BYTE, &bytes);
+  auto& piece = in_flight.emplace_back();
+  piece.rank = status.MPI_SOURCE;
+  piece.stream = static_cast<std::uint32_t>(status.MPI_TAG);
+  piece.bytes = static_cast<std::size_t>(bytes);
+  piece.where = receiver_.place(piece.rank, piece.stream, piece.bytes);
+  if (piece.where == nullptr) piece.discarded.resize(piece.bytes);
+  // Within a node MPI may copy the piece here and now.
+  MPI_Imrecv(piece.where != nullptr ? piece.where : piece.discarded.data(), bytes, MPI_BYTE,
+             &message, &piece.request);
+  return true;
 }
 
 bool MpiBulk::finish(std::list<InFlight>& in_flight, const Receiver& receiver) {
@@ -109,7 +110,9 @@ void MpiBulk::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kPause is shorter than the default slack
   std::list<InFlight> in_flight;
   MPI_Request leaving = MPI_REQUEST_NULL;
+  const bool spins = cores_to_spare(*session_, MpiLoop::kCoresToSpin);
   auto last_traffic = std::chrono::steady_clock::now();
+  bool traffic = false;
   for (;;) {
     std::deque<Outgoing> outgoing;
     bool stop = false;
@@ -120,20 +123,21 @@ void MpiBulk::run() {
         // A piece of a transfer that was given up may still come, and holds up its sender.
         wake_.wait_for(lock, kIdlePause, [&] { return due() || attended_ != 0; });
         last_traffic = std::chrono::steady_clock::now();
-      } else if (outgoing_.empty()) {
+      } else if (!traffic && outgoing_.empty()) {
         const bool quiet = std::chrono::steady_clock::now() - last_traffic > kQuietAfter;
-        wake_.wait_for(lock, quiet ? kQuietPause : kPause);
+        if (quiet || !spins) wake_.wait_for(lock, quiet ? kQuietPause : kPause);
       }
       outgoing.swap(outgoing_);
       stop = stop_;
     }
-    bool traffic = !outgoing.empty();
+    traffic = !outgoing.empty();
     for (auto& piece : outgoing) {
       auto& flight = in_flight.emplace_back();
       flight.sent = std::move(piece.sent);
       MPI_Isend(piece.data, static_cast<int>(piece.bytes), MPI_BYTE, piece.rank,
                 static_cast<int>(piece.stream), communicator, &flight.request);
     }
+    // One at a time: whoever gets it copies it on while the next one comes.
     traffic |= receive(in_flight);
     traffic |= finish(in_flight, receiver_);
     if (traffic) last_traffic = std::chrono::steady_clock::now();
