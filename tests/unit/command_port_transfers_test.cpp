@@ -1,5 +1,6 @@
 // What a transfer between ranks means for the program's own commands.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -100,6 +101,73 @@ TEST(Transfers, AWriteToALentRangeIsPrecededByItsRescue) {
   (void)rig.fill(a);
   EXPECT_EQ(names(host), (std::vector<std::string>{"memory.copy", "memory.fill", "memory.copy",
                                                    "memory.fill", "memory.fill", "memory.fill"}));
+}
+
+/// What lends a range with a board, and a reader's view of that.
+struct BoardRig : PortRig {
+  BoardRig() {
+    auto made = LoanBoard::create().take();
+    board = LoanBoard::map(UniqueFd(::dup(made->fd()))).take();
+    loans.set_board(std::move(made));
+  }
+  const std::uint32_t spare = add_buffer();
+  Loans loans{port, [this](std::uint64_t) -> Result<Loans::Fresh> {
+                return Loans::Fresh{nullptr, operand(spare)};
+              }};
+  std::unique_ptr<LoanBoard> board;
+};
+
+TEST(LoanBoard, AReaderSeesWhetherTheRangeWasWritten) {
+  BoardRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  const auto loan = rig.loans.begin(part(a, 0, 32));
+  ASSERT_TRUE(loan.ok());
+  const auto lent = rig.loans.location(*loan).entry;
+  (void)try_fill(rig.port, part(a, 32, 32));  // beside it
+  EXPECT_EQ(rig.loans.location(*loan).entry.version, lent.version);
+  (void)rig.fill(a);
+  EXPECT_FALSE(rig.board->take(lent));
+  const auto saved = rig.loans.location(*loan);
+  EXPECT_EQ(saved.where.buffer, rig.spare);
+  (void)rig.fill(a);
+  EXPECT_TRUE(rig.board->take(saved.entry)) << "the copy does not change";
+  rig.loans.end(*loan);
+  EXPECT_FALSE(rig.board->take(saved.entry)) << "the loan has ended";
+}
+
+TEST(LoanBoard, WhatHasBeenTakenIsNotSaved) {
+  BoardRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer());
+  const auto loan = rig.loans.begin(a);
+  ASSERT_TRUE(loan.ok());
+  ASSERT_TRUE(rig.board->take(rig.loans.location(*loan).entry));
+  (void)rig.fill(a);
+  rig.loans.end(*loan);
+  EXPECT_EQ(names(host), (std::vector<std::string>{"memory.fill"}));
+  // Its place goes to the next loan, which nobody has taken.
+  const auto next = rig.loans.begin(a);
+  ASSERT_TRUE(next.ok());
+  (void)rig.fill(a);
+  EXPECT_EQ(names(host), (std::vector<std::string>{"memory.fence", "memory.copy", "memory.fill"}));
+  rig.loans.end(*next);
+}
+
+TEST(LoanBoard, BeyondItsPlacesLoansAreSettledByMessages) {
+  BoardRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  std::vector<std::shared_ptr<Loan>> loans;
+  for (std::uint32_t i = 0; i <= LoanBoard::kPlaces; ++i)
+    loans.push_back(rig.loans.begin(a).take());
+  const auto last = rig.loans.location(loans.back()).entry;
+  EXPECT_EQ(last.place, 0u);
+  EXPECT_FALSE(rig.board->take(last));
+  EXPECT_FALSE(rig.board->take({LoanBoard::kPlaces + 1, 1})) << "nonsense of another rank";
+  EXPECT_TRUE(rig.board->take(rig.loans.location(loans.front()).entry));
+  for (const auto& loan : loans) rig.loans.end(loan);
+  const auto again = rig.loans.begin(a).take();
+  EXPECT_NE(rig.loans.location(again).entry.place, 0u);
+  rig.loans.end(again);
 }
 
 TEST(Transfers, ALoanWaitsForWhatHasBeenSubmittedBefore) {

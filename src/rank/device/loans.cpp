@@ -20,6 +20,7 @@ Result<std::shared_ptr<Loan>> Loans::begin(const Operand& range) {
                            ? Future<void>(Result<void>())
                            : detail::submit(port_->deliveries(), memory::Fence{DType::u8, range});
   auto loan = std::make_shared<Loan>(Loan{range, granted});
+  loan->place = LoanBoard::Place(board_.get());
   loans_.push_back(loan);
   return loan;
 }
@@ -28,11 +29,18 @@ void Loans::end(const std::shared_ptr<Loan>& loan) {
   const std::lock_guard lock(mutex_);
   if (std::erase(loans_, loan) != 0 && !loan->saved) port_->end_read(loan->lent);
   loan->copy.reset();
+  loan->place = {};
+}
+
+void Loans::set_board(std::unique_ptr<LoanBoard> board) {
+  const std::lock_guard lock(mutex_);
+  check(board_ == nullptr, "a second board of loans");
+  board_ = std::move(board);
 }
 
 Loans::Location Loans::location(const std::shared_ptr<Loan>& loan) const {
   const std::lock_guard lock(mutex_);
-  return {loan->now, loan->saved, loan->saved ? loan->save : loan->granted};
+  return {loan->now, loan->saved, loan->saved ? loan->save : loan->granted, loan->place.entry()};
 }
 
 Future<void> Loans::read(const std::shared_ptr<Loan>& loan, std::uint64_t offset,
@@ -56,6 +64,12 @@ void Loans::rescue(const Operand& written) {
       continue;
     }
     loan->saved = true;
+    if (loan->place.taken()) {  // the word of the reader's end is on its way
+      loan->save = Future<void>(Result<void>());
+      port_->end_read(lent);
+      continue;
+    }
+    loan->place.change();
     if (auto fresh = allocate_(lent.bytes); fresh.ok()) {
       loan->copy = std::move(fresh->lease);
       loan->now = fresh->where;

@@ -8,6 +8,7 @@
 #include <troupe/gpu_ref.hpp>
 
 #include "rank/device/command_port.hpp"
+#include "rank/device/loan_board.hpp"
 
 namespace troupe::rank_process {
 
@@ -20,6 +21,7 @@ struct Loan {
   bool saved = false;          ///< `now` is a copy …
   Future<void> save{};         ///< … once this has resolved well
   std::shared_ptr<detail::BufferLease> copy{};
+  LoanBoard::Place place{};
 };
 
 /// Ranges that transfers read while the program goes on.
@@ -29,8 +31,8 @@ struct Loan {
 /// the contents are copied elsewhere on the device and the transfer reads the copy (copy on write).
 /// Making the writer wait for the reader instead would deadlock where the reader's device waits,
 /// say in a collective, for something that the writer's program has yet to submit. A reader that
-/// may have seen the write looks at location() afterwards: if that has changed, it reads again.
-/// Any thread.
+/// may have seen the write looks at location() afterwards: if that has changed, it reads again. One
+/// in another process of this node looks at the LoanBoard. Any thread.
 class Loans {
  public:
   struct Fresh {
@@ -41,6 +43,9 @@ class Loans {
 
   Loans(CommandPort& port, Allocate allocate);
 
+  /// Loans that begin from now on have a place there.
+  void set_board(std::unique_ptr<LoanBoard> board);
+
   /// Errors: stale; would_block while a transfer into the range is under way.
   Result<std::shared_ptr<Loan>> begin(const Operand& range);
   void end(const std::shared_ptr<Loan>& loan);
@@ -49,6 +54,8 @@ class Loans {
     Operand where;
     bool saved = false;
     Future<void> there;  ///< resolves when the contents are there
+    /// Valid as long as the contents are where they are.
+    LoanBoard::Entry entry;
   };
   [[nodiscard]] Location location(const std::shared_ptr<Loan>& loan) const;
   /// Copies bytes [offset, offset + bytes) of the range, as it was when the loan began, to pinned
@@ -62,6 +69,7 @@ class Loans {
   CommandPort* port_;
   Allocate allocate_;
   mutable std::mutex mutex_;
+  std::unique_ptr<LoanBoard> board_;  ///< the loans' places are there: it outlives them
   std::vector<std::shared_ptr<Loan>> loans_;
 };
 

@@ -234,7 +234,7 @@ void TokenActor::on(FromNetwork message) {
       lending->second->stream->credit =
           std::min(kStreamPieces, lending->second->stream->credit + head.value);
       return pump(lending->second);
-    case Kind::taken: return taken(head.key, packet->outcome());
+    case Kind::taken: return taken(head.key, packet->outcome(), head.value == 1);
     case Kind::slab_gone: return unmap({head.from, head.count});
   }
 }

@@ -35,6 +35,8 @@ struct TokenParts {
   std::chrono::nanoseconds timeout{};  ///< of a transfer that makes no progress
   std::shared_ptr<DeviceCore> device;
   std::unique_ptr<FdExchange> fds;  ///< empty: no descriptors can be passed
+  /// Other ranks', by rank; empty where nothing is shared.
+  std::vector<std::unique_ptr<LoanBoard>> boards;
   std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
   /// Whether the actor waits for anybody; between its turns, on its thread. Set by the actor.
   std::function<bool()> under_way = [] { return false; };
@@ -135,8 +137,10 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank, D
 ///                    <------------------------   offer: there is a copy of it; else
 ///                    <------------------------   over
 ///
-/// A put is the same, opened by the source: its request to the owner is the offer. Requests of one
-/// rank to another are handled in the order in which they were made.
+/// Within a node the destination sees on the source's LoanBoard that the range was not written
+/// meanwhile. Then it is done, says so with `taken`, and nothing more comes. A put is the same,
+/// opened by the source: its request to the owner is the offer. Requests of one rank to another are
+/// handled in the order in which they were made.
 ///
 /// A request belongs to the epoch that the program which makes it has acknowledged, and is handled
 /// while the owner's program is in the same one. One of an epoch that the owner's program has yet
@@ -277,7 +281,8 @@ class TokenActor
   void make_offer(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
   void forget_dropped();
   void share(std::uint32_t region, const std::function<void(const SharedSlabs::Id&)>& shared);
-  void taken(const TransferKey& key, const Result<void>& outcome);
+  /// `settled`: the other side knows by itself that what it has is right.
+  void taken(const TransferKey& key, const Result<void>& outcome, bool settled);
   void over(LendingPtr lending, const Result<void>& outcome);
   void end_lending(LendingPtr lending);
   void start_stream(const TokenMessage& message);
@@ -287,6 +292,7 @@ class TokenActor
   PullPtr expect(const TransferKey& key, int source, const Operand& destination, Done done);
   void offered(PullPtr pull, const Offer& offer);
   void copy(const PullPtr& pull, const MappingId& id, std::uint32_t region);
+  void all_copied(const PullPtr& pull);
   void ask_for_stream(const PullPtr& pull);
   void arrived(const PullPtr& pull, std::uint32_t slot, std::uint64_t bytes);
   void fail(PullPtr pull, const Error& error);

@@ -1,5 +1,7 @@
 #include "rank/token/token_client.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -28,6 +30,28 @@ Error differ(const char* what, std::uint64_t source, std::uint64_t destination) 
   return {Errc::invalid, 0,
           std::string(what) + ": a source of " + std::to_string(source) + " and a destination of " +
               std::to_string(destination) + " bytes"};
+}
+
+/// Under which the FdExchange has a rank's LoanBoard; slabs have serials from 1.
+constexpr std::uint64_t kBoard = 0;
+
+/// Without a board its loans are settled by messages.
+void share_board(TokenParts& parts) {
+  auto board = LoanBoard::create();
+  if (!board.ok()) return log::warn("net", "no board of loans: {}", board.error().to_string());
+  parts.fds->offer(kBoard, std::make_shared<UniqueFd>(::fcntl((*board)->fd(), F_DUPFD_CLOEXEC, 0)));
+  parts.device->loans().set_board(std::move(*board));
+}
+
+/// Of the ranks of this node, once all of them have shared theirs.
+void take_boards(TokenParts& parts) {
+  for (int rank = 0; parts.fds && rank < parts.size; ++rank) {
+    if (rank == parts.rank || !parts.fds->reaches(rank)) continue;
+    auto fd = parts.fds->take(rank, kBoard);
+    auto board =
+        fd.ok() ? LoanBoard::map(std::move(*fd)) : Result<std::unique_ptr<LoanBoard>>(fd.error());
+    if (board.ok()) parts.boards[static_cast<std::size_t>(rank)] = std::move(*board);
+  }
 }
 
 Future<void> failed(CommandPort& port, const Error& error) {
@@ -127,10 +151,14 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
   std::vector<FdIdentity> all(static_cast<std::size_t>(mpi.size()));
   mpi.everyone().all_gather(std::as_bytes(std::span(&own, 1)),
                             std::as_writable_bytes(std::span(all)));
+  parts.boards.resize(static_cast<std::size_t>(mpi.size()));
   if (exchange.ok()) {
     parts.fds = std::move(*exchange);
     parts.fds->set_peers(std::move(all), mpi.rank());
+    share_board(parts);
   }
+  mpi.everyone().barrier();  // every board is shared
+  take_boards(parts);
   router->loop_ = std::make_unique<MpiLoop>(mpi);
   router->system_.emplace(router->loop_->scheduler());
   router->actor_ =
@@ -162,7 +190,8 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
     parts.dropped_regions.push_back(region);
     (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
   });
-  mpi.everyone().barrier();  // everybody listens
+  mpi.everyone().barrier();  // everybody listens, and has taken the boards
+  if (parts.fds) parts.fds->withdraw(kBoard);
   return router;
 }
 

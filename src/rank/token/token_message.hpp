@@ -26,6 +26,9 @@ struct Offer {
   std::uint64_t slab_bytes = 0;
   std::uint64_t offset = 0;  ///< in the slab
   std::uint64_t bytes = 0;
+  /// In a slab: what the owner's LoanBoard says as long as the bytes are right; `place` 0: nothing.
+  std::uint64_t place = 0;
+  std::uint64_t version = 0;
 
   friend constexpr bool operator==(const Offer&, const Offer&) = default;
 };
@@ -48,7 +51,7 @@ struct TokenMessage {
     // destination to source
     stream,  ///< send them over the network, on stream `value`, in pieces of `count` bytes
     credit,  ///< `value` pieces more may come
-    taken,   ///< they are here, or cannot be had: code, native, text
+    taken,   ///< they are here, or cannot be had: code, native, text; `value` 1: and they are right
     // anyone
     slab_gone  ///< `count`: the serial of a slab whose memory shall be unmapped
   };

@@ -57,13 +57,23 @@ void TokenActor::copy(const PullPtr& pull, const MappingId& id, std::uint32_t re
     --pull->copying;
     pull->progress = context().now();
     if (pull->failed) return fail(pull, *pull->failed);
-    if (outcome.ok()) return send_outcome(pull->source, Kind::taken, pull->key, {});
+    if (outcome.ok()) return all_copied(pull);
     if (outcome.code() == Errc::peer_lost && !std::exchange(pull->remapped, true)) {
       unmap(id);  // the previous device host had mapped it, this one cannot
       return offered(pull, Offer(pull->offer));
     }
     fail(pull, outcome.error());
   });
+}
+
+void TokenActor::all_copied(const PullPtr& pull) {
+  const auto& board = parts_->boards[static_cast<std::size_t>(pull->source)];
+  if (!board || !board->take({pull->offer.place, pull->offer.version}))
+    return send_outcome(pull->source, Kind::taken, pull->key, {});
+  // The answer to a put tells its source as much.
+  if (pull->key.requester == parts_->rank)
+    send(pull->source, {.kind = Kind::taken, .key = pull->key, .value = 1});
+  finish(pull, {});
 }
 
 void TokenActor::ask_for_stream(const PullPtr& pull) {

@@ -36,7 +36,8 @@ void TokenActor::make_offer(const LendingPtr& lending,
         share(location.where.region, [location, network, made](const SharedSlabs::Id& slab) {
           made(slab.serial == 0
                    ? network
-                   : Offer{slab.serial, slab.bytes, location.where.offset, location.where.bytes});
+                   : Offer{slab.serial, slab.bytes, location.where.offset, location.where.bytes,
+                           location.entry.place, location.entry.version});
         });
       });
 }
@@ -76,11 +77,12 @@ void TokenActor::forget_dropped() {
   }
 }
 
-void TokenActor::taken(const TransferKey& key, const Result<void>& outcome) {
+void TokenActor::taken(const TransferKey& key, const Result<void>& outcome, bool settled) {
   const auto it = lendings_.find(key);
   if (it == lendings_.end()) return;
   const auto lending = it->second;
-  if (!outcome.ok()) return end_lending(lending);  // the other side has failed it already
+  // The other side has ended it already, well or not.
+  if (!outcome.ok() || settled) return end_lending(lending);
   const auto location = parts_->device->loans().location(lending->loan);
   if (!location.saved) return over(lending, {});
   if (lending->stream || lending->offered_copy) {  // right if the copy that was read is
