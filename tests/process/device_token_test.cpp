@@ -29,9 +29,10 @@ Error kReformed() {
 /// Rank 0 of three.
 class ActorRig {
  public:
-  ActorRig() : system_(ProductionScheduler::start({.workers = 1}).take()) {
+  explicit ActorRig(rank_process::TokenPath path = rank_process::TokenPath::network)
+      : system_(ProductionScheduler::start({.workers = 1}).take()) {
     parts_.size = 3;
-    parts_.path = rank_process::TokenPath::network;
+    parts_.path = path;
     parts_.timeout = kDeadline;
     parts_.device = device_.core().shared_from_this();
     parts_.send = [this](int, std::vector<std::byte> message) {
@@ -90,14 +91,18 @@ class ActorRig {
     });
     return in_time ? *found : Result<void>(Error{Errc::internal, 0, "no answer"});
   }
+  /// How many times something has been said about a request.
+  std::ptrdiff_t times_answered(const TransferKey& key) {
+    const std::lock_guard lock(mutex_);
+    return std::count_if(sent_.begin(), sent_.end(),
+                         [&](const auto& packet) { return packet.head.key == key; });
+  }
   /// Whether anything has been said about a request once all that came before is handled.
   bool waits(const TransferKey& key) {
     const TransferKey probe{2, 1, next_++};  // an offer that nobody wants is answered at once
     hear({.kind = Kind::offer, .key = probe});
     EXPECT_EQ(answer(probe).code(), Errc::stopped);
-    const std::lock_guard lock(mutex_);
-    return std::none_of(sent_.begin(), sent_.end(),
-                        [&](const auto& packet) { return packet.head.key == key; });
+    return times_answered(key) == 0;
   }
 
  private:
@@ -217,6 +222,44 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
   EXPECT_EQ(rig.answer(put).code(), Errc::world_reformed);
   EXPECT_EQ(rig.device().download(box), std::vector<double>(100, 2.0));
   EXPECT_TRUE(rig.device().take_error().ok());
+}
+
+TEST(TokenRequests, OneThatFailsAtOnceIsHandledOnce) {
+  ActorRig rig(rank_process::TokenPath::peer);
+  const auto box = rig.device().alloc<double>(100);
+  rig.begin(3);
+  const TransferKey put{1, 3, 1000}, next{1, 3, 1001};
+  for (const auto& key : {put, next}) {
+    rig.hear({.kind = Kind::put,
+              .key = key,
+              .range = RemoteRef<double>(box.token()).operand(),
+              .offer = {.bytes = 800}});  // over the network, which is ruled out
+  }
+  EXPECT_FALSE(rig.waits(next));
+  for (const auto& key : {put, next}) {
+    EXPECT_EQ(rig.answer(key).code(), Errc::unsupported);
+    EXPECT_EQ(rig.times_answered(key), 2) << "to the source, and to whoever asked";
+  }
+  rig.device().fill(box, 2.0).get();  // it is expected no more
+}
+
+TEST(TokenRequests, AFetchWhoseBytesAreRightEndsWithItsReadersWord) {
+  ActorRig rig;
+  const auto source = rig.device().alloc<double>(100);
+  rig.device().fill(source, 1.0).get();
+  rig.begin(3);
+  const TransferKey fetch{2, 3, 1000};
+  rig.hear(
+      {.kind = Kind::fetch, .key = fetch, .range = RemoteRef<double>(source.token()).operand()});
+  EXPECT_TRUE(rig.answer(fetch).ok());  // the offer
+  rig.hear({.kind = Kind::taken, .key = fetch, .value = 1});
+  EXPECT_FALSE(rig.waits(fetch));
+  EXPECT_EQ(rig.times_answered(fetch), 1) << "nothing is left to say";
+  // The same number is free for another one: the loan has ended.
+  rig.hear(
+      {.kind = Kind::fetch, .key = fetch, .range = RemoteRef<double>(source.token()).operand()});
+  EXPECT_FALSE(rig.waits(fetch));
+  EXPECT_TRUE(rig.answer(fetch).ok());
 }
 
 TEST(TokenEpochs, AtTheEndOfAllWhatIsAskedOfOthersFails) {

@@ -34,9 +34,8 @@ struct TokenParts {
   TokenPath path = TokenPath::peer_or_network;
   std::chrono::nanoseconds timeout{};  ///< of a transfer that makes no progress
   std::shared_ptr<DeviceCore> device;
-  std::unique_ptr<FdExchange> fds;  ///< empty: no descriptors can be passed
-  /// Other ranks', by rank; empty where nothing is shared.
-  std::vector<std::unique_ptr<LoanBoard>> boards;
+  std::unique_ptr<FdExchange> fds;                   ///< empty: no descriptors can be passed
+  std::map<int, std::unique_ptr<LoanBoard>> boards;  ///< of other ranks of this node
   std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
   /// Whether the actor waits for anybody; between its turns, on its thread. Set by the actor.
   std::function<bool()> under_way = [] { return false; };

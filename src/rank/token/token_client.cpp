@@ -50,7 +50,7 @@ void take_boards(TokenParts& parts) {
     auto fd = parts.fds->take(rank, kBoard);
     auto board =
         fd.ok() ? LoanBoard::map(std::move(*fd)) : Result<std::unique_ptr<LoanBoard>>(fd.error());
-    if (board.ok()) parts.boards[static_cast<std::size_t>(rank)] = std::move(*board);
+    if (board.ok()) parts.boards.emplace(rank, std::move(*board));
   }
 }
 
@@ -151,7 +151,6 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
   std::vector<FdIdentity> all(static_cast<std::size_t>(mpi.size()));
   mpi.everyone().all_gather(std::as_bytes(std::span(&own, 1)),
                             std::as_writable_bytes(std::span(all)));
-  parts.boards.resize(static_cast<std::size_t>(mpi.size()));
   if (exchange.ok()) {
     parts.fds = std::move(*exchange);
     parts.fds->set_peers(std::move(all), mpi.rank());

@@ -67,8 +67,9 @@ void TokenActor::copy(const PullPtr& pull, const MappingId& id, std::uint32_t re
 }
 
 void TokenActor::all_copied(const PullPtr& pull) {
-  const auto& board = parts_->boards[static_cast<std::size_t>(pull->source)];
-  if (!board || !board->take({pull->offer.place, pull->offer.version}))
+  const auto board = parts_->boards.find(pull->source);
+  if (board == parts_->boards.end() ||
+      !board->second->take({pull->offer.place, pull->offer.version}))
     return send_outcome(pull->source, Kind::taken, pull->key, {});
   // The answer to a put tells its source as much.
   if (pull->key.requester == parts_->rank)
