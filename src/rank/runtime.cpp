@@ -230,7 +230,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
        .save = rank_process::save_options(config),
        .rehearsal = rank_process::rehearsal_options(config),
        .tokens = {.path = token_path(config.text("token-path")),
-                  .timeout = config.duration("token-timeout")},
+                  .timeout = config.duration("token-timeout"),
+                  .near = binding ? &*binding : nullptr},
        .collector = observer->collector()});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);

@@ -19,6 +19,7 @@ constexpr int kTokenMessage = 0;  ///< the only tag
 
 MpiLoop::MpiLoop(MpiSession& session)
     : session_(&session),
+      spins_(cores_to_spare(session, kCoresToSpin)),
       messages_(std::make_unique<MpiMessages>(session.communicators().tokens)) {}
 
 MpiLoop::~MpiLoop() {
@@ -77,7 +78,6 @@ void MpiLoop::run() {
   using Clock = std::chrono::steady_clock;
   detail::this_thread_must_not_wait();
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: the shortest pause is shorter than the default slack
-  const bool to_spare = cores_to_spare(*session_, kCoresToSpin);
   bool looked = false;
   for (auto last = Clock::now(); !scheduler_->stopped();) {
     heard_ = false;
@@ -88,13 +88,13 @@ void MpiLoop::run() {
     const auto now = Clock::now();
     if (heard_ || (had_turns && under_way)) last = now;
     const auto quiet = now - last;
-    if (to_spare && (quiet < kSpinTime || (under_way && quiet < kLongestSpin))) {
+    if (spins_ && (quiet < kSpinTime || (under_way && quiet < kLongestSpin))) {
       work_.look();
       looked = true;
       continue;
     }
     if (std::exchange(looked, false)) work_.rest();
-    scheduler_->sleep(MpiTransport::pause(to_spare, messages_ && messages_->sending(), quiet));
+    scheduler_->sleep(MpiTransport::pause(spins_, messages_ && messages_->sending(), quiet));
   }
 }
 

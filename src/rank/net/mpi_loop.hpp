@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/actor/cpu_binding.hpp"
 #include "common/actor/loop_scheduler.hpp"
 #include "rank/net/mpi_session.hpp"
 
@@ -52,6 +53,8 @@ class MpiLoop {
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler() const noexcept { return scheduler_; }
   /// Begins; before that no actor has a turn. Once.
   void start(Work work);
+  /// Binds the thread to these cores; after start(). Errc::io if the operating system refuses.
+  Result<void> bind(const CpuBinding& binding) { return binding.bind(thread_); }
   /// Sends a message, to this rank itself too. For actors in their turns, and Work. After leave()
   /// it goes nowhere.
   void send(int rank, std::vector<std::byte> bytes);
@@ -68,6 +71,7 @@ class MpiLoop {
   void leave_if_asked();
 
   MpiSession* session_;
+  const bool spins_;
   std::shared_ptr<LoopScheduler> scheduler_ = std::make_shared<LoopScheduler>();
   Work work_;
   std::unique_ptr<MpiMessages> messages_;  ///< the thread's own, as what follows

@@ -184,6 +184,10 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
                               port.before_sleep();
                               port.drain();
                             }});
+  if (options.near != nullptr) {
+    if (const auto bound = router->loop_->bind(*options.near); !bound)
+      log::info("net", "the thread of tokens is not bound: {}", bound.error().message);
+  }
   parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
     const std::lock_guard lock(parts.dropped_mutex);
     parts.dropped_regions.push_back(region);

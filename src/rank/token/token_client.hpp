@@ -19,6 +19,7 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   struct Options {
     TokenPath path = TokenPath::peer_or_network;
     std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+    const CpuBinding* near = nullptr;  ///< the GPU; nullptr: the thread is not bound
   };
 
   /// Whether the program is in a run, which a fault takes back to a commit.
