@@ -49,6 +49,7 @@ Recovery Outcome::sum() const {
     sum.detect_ms += one.detect_ms;
     sum.quiesce_ms += one.quiesce_ms;
     sum.replace_ms += one.replace_ms;
+    sum.end_ms += one.end_ms;
     sum.form_ms += one.form_ms;
     sum.verify_ms += one.verify_ms;
     sum.restore_ms += one.restore_ms;

@@ -53,6 +53,9 @@ std::vector<Column> times(const Series& series) {
     columns.push_back(
         {phase.name, values(series, [&](const Outcome& o) { return o.sum().*phase.time; })});
   columns.push_back({"wall", values(series, [](const Outcome& o) { return o.wall_ms; })});
+  columns.push_back({"floor", values(series, [](const Outcome& o) {
+                       return o.sum().detect_ms + o.sum().end_ms;
+                     })});
   return columns;
 }
 
@@ -120,6 +123,8 @@ std::string heading(const Setting& setting, const Options& options) {
       "\n{} ranks, {}, {}: {} repetitions{}; the fault is rank {}'s{}\n"
       "times in ms, medians above maxima; wall: from the fault to the last rank's verified "
       "all_reduce\n"
+      "floor: of that, what the driver and the system take: to tell of the fault, and to end the "
+      "lost process where that is waited for\n"
       "lost: buffers whose contents went, commands that failed, steps to be repeated; over all "
       "ranks\n"
       "  {:<24}",
@@ -127,8 +132,8 @@ std::string heading(const Setting& setting, const Options& options) {
       options.in_run ? " in World::run" : "", fmt::join(options.victims, ", "),
       twice ? fmt::format(", the one in a phase rank {}'s", options.second.value()) : "", "fault");
   for (const auto& phase : kPhases) text += fmt::format(" {:>8}", phase.name);
-  return text + fmt::format(" {:>8}  {:>7} {:>8} {:>5}  kept buffer\n", "wall", "buffers",
-                            "commands", "steps");
+  return text + fmt::format(" {:>8} {:>8}  {:>7} {:>8} {:>5}  kept buffer\n", "wall", "floor",
+                            "buffers", "commands", "steps");
 }
 
 std::string to_text(const Series& series) {

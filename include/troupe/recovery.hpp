@@ -18,6 +18,9 @@ struct Recovery {
   double quiesce_ms = 0;        ///< all ranks stop, end their communicator, drain
   double replace_ms =
       0;  ///< a successor is there, and all ranks' contributions to its communicator
+  /// Of these: from the detection until the process of the lost device host had ended; 0: nobody
+  /// had to wait for that.
+  double end_ms = 0;
   double form_ms =
       0;  ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
   double verify_ms = 0;            ///< an all-reduce of known values

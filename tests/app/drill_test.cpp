@@ -55,6 +55,8 @@ void expect_measured(const Json& series, int repetitions, double recoveries) {
         number(series, time + "_ms_median"),
         values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2);
   }
+  EXPECT_GE(number(series, "floor_ms_median"), number(series, "detect_ms_median"));
+  EXPECT_LE(number(series, "floor_ms_median"), number(series, "total_ms_max") + 0.001);
   // Sixteen all_reduces are on their way on every rank when the fault strikes.
   EXPECT_GE(number(series, "failed_commands_median"), number(series, "ranks"));
   EXPECT_GE(number(series, "lost_buffers_median"), 1);

@@ -31,6 +31,7 @@ WorldMessage some_message(std::uint32_t kind, std::uint32_t phase) {
   m.covered = 6;
   m.parts = {{3, 17, {std::byte{1}}}, {-1, -1, {}}};
   m.detect_us = -9;
+  m.end_us = 55;
   m.stopping = 1;
   m.text = std::string("kill\0x", 6);
   m.payload = {std::byte{0}, std::byte{255}, std::byte{7}};
@@ -42,9 +43,9 @@ WorldMessage some_message(std::uint32_t kind, std::uint32_t phase) {
 /// here.
 auto fields(const WorldMessage& m) {
   const auto& [kind, phase, round, epoch, rank, covered, code, native, lost_buffers, formation,
-               step, repeated, detect_us, stopping, text, payload, parts, excluded] = m;
+               step, repeated, detect_us, end_us, stopping, text, payload, parts, excluded] = m;
   return std::tie(round, epoch, rank, covered, code, native, lost_buffers, formation, step,
-                  repeated, detect_us, stopping, text, payload, parts, excluded);
+                  repeated, detect_us, end_us, stopping, text, payload, parts, excluded);
 }
 
 /// Calls f(name of the field's place, value in a, value in b) for each field.

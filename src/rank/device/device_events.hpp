@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -27,6 +28,8 @@ struct DeviceFault {
 struct DeviceLoss {
   std::string kind;  ///< how the device host died; empty if it lives on
   std::uint32_t lost_buffers = 0;
+  /// From the detection until the device host's process had ended; 0: it was not waited for.
+  std::chrono::nanoseconds end{};
 };
 /// The order of this round is carried out; or, with a formation, by the standby.
 struct DeviceDone {

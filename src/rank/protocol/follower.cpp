@@ -168,12 +168,14 @@ void WorldFollower::device_event(const DeviceEvent& event) {
                            .text = "rank " + std::to_string(rank_) + ": " + failed->error.message});
   }
   if (const auto* loss = std::get_if<DeviceLoss>(&event)) {
-    return actions_->send({.kind = Kind::loss,
-                           .round = round_,
-                           .epoch = epoch_,
-                           .rank = rank_,
-                           .lost_buffers = loss->lost_buffers,
-                           .text = loss->kind});
+    return actions_->send(
+        {.kind = Kind::loss,
+         .round = round_,
+         .epoch = epoch_,
+         .rank = rank_,
+         .lost_buffers = loss->lost_buffers,
+         .end_us = std::chrono::duration_cast<std::chrono::microseconds>(loss->end).count(),
+         .text = loss->kind});
   }
   if (const auto* standby = std::get_if<DeviceStandby>(&event)) {
     const auto code = standby->ready ? Errc::ok : Errc::device_lost;

@@ -103,14 +103,14 @@ void fields(Archive&& field, Message& m) {
   field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.covered),
       field(m.code), field(m.native);
   field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us),
-      field(m.stopping);
+      field(m.end_us), field(m.stopping);
   field(m.text), field(m.payload), field(m.parts), field(m.excluded);
 }
 
 template <class Archive, class Report>
 void report_fields(Archive&& field, Report& r) {
   field(r.rank), field(r.kind), field(r.iteration), field(r.epoch);
-  field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.form_ms),
+  field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.end_ms), field(r.form_ms),
       field(r.verify_ms);
   field(r.restore_ms), field(r.total_ms), field(r.lost_buffers), field(r.repeated_iterations);
 }

@@ -90,6 +90,7 @@ struct WorldMessage {
   std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
   std::int64_t repeated = 0;    ///< done(restore): steps to be done again
   std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
+  std::int64_t end_us = 0;      ///< loss: from there to the end of the device host's process
   std::uint32_t stopping = 0;   ///< stable, activate: 1 once somebody has asked for the run's end
   std::string text{};
   std::vector<std::byte> payload{};

@@ -175,6 +175,10 @@ void WorldSupervisor::loss(const WorldMessage& message) {
     return report.rank == message.rank && report.kind.empty();
   });
   if (unnamed != reports_.end()) unnamed->kind = message.text;
+  for (auto& report : reports_) {
+    if (report.rank == message.rank && report.end_ms == 0)
+      report.end_ms = static_cast<double>(message.end_us) / 1e3;
+  }
 }
 
 void WorldSupervisor::begin_round(Phase first, TimePoint now) {
