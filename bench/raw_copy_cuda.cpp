@@ -23,7 +23,7 @@ class PeerCopy final : public RawCopy {
     expect(cudaMalloc(&destination_, bytes), "cudaMalloc");
     int possible = 0;
     expect(cudaDeviceCanAccessPeer(&possible, 0, 1), "cudaDeviceCanAccessPeer");
-    if (possible != 0) expect(cudaDeviceEnablePeerAccess(1, 0), "cudaDeviceEnablePeerAccess");
+    if (possible != 0) enable_peer_access();
     expect(cudaStreamCreate(&stream_), "cudaStreamCreate");
   }
   ~PeerCopy() override {
@@ -41,6 +41,13 @@ class PeerCopy final : public RawCopy {
   }
 
  private:
+  /// The process has done so already if it has made another one of these.
+  static void enable_peer_access() {
+    const auto status = cudaDeviceEnablePeerAccess(1, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled) return (void)cudaGetLastError();
+    expect(status, "cudaDeviceEnablePeerAccess");
+  }
+
   std::uint64_t bytes_;
   void* source_ = nullptr;
   void* destination_ = nullptr;
