@@ -170,6 +170,10 @@ class RingConsumer {
     heavy_fence();  // the store above before the next look at the tail
   }
   void cancel_sleep() noexcept { control_->consumer_waits.store(0, std::memory_order_relaxed); }
+  /// Somebody has announced it, and nothing has come since.
+  [[nodiscard]] bool sleep_is_announced() const noexcept {
+    return control_->consumer_waits.load(std::memory_order_relaxed) != 0;
+  }
 
  private:
   static Error corrupt() { return {Errc::internal, 0, "a ring's contents are corrupt"}; }

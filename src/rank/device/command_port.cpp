@@ -198,6 +198,14 @@ void CommandPort::poll() noexcept {
   lose_spoilt(resolved);
 }
 
+void CommandPort::attend() noexcept {
+  {
+    const std::unique_lock lock(reply_mutex_, std::try_to_lock);
+    if (lock.owns_lock() && link_ && replies_.sleep_is_announced()) replies_.cancel_sleep();
+  }
+  poll();
+}
+
 void CommandPort::drain() {
   Resolved resolved;
   {

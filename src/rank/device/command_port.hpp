@@ -63,6 +63,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   /// Takes the replies there are; for the watcher, which is no waiter.
   void drain();
+  /// As poll(), for a thread that calls it again and again, and before_sleep() when it leaves off:
+  /// until then no reply rings a bell, and the device host does not sleep over what it waits for.
+  void attend() noexcept;
 
   // Buffers: used by Device. Any thread.
 

@@ -96,6 +96,7 @@ void MpiLoop::run() {
     if (std::exchange(looked, false)) work_.rest();
     scheduler_->sleep(MpiTransport::pause(spins_, messages_ && messages_->sending(), quiet));
   }
+  if (looked) work_.rest();
 }
 
 }  // namespace troupe::rank_process

@@ -178,7 +178,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
                                 router->loop_->run_actors();
                             },
                         .under_way = [&parts] { return parts.under_way(); },
-                        .look = [&port = parts.device->port()] { port.poll(); },
+                        .look = [&port = parts.device->port()] { port.attend(); },
                         .rest =
                             [&port = parts.device->port()] {
                               port.before_sleep();
