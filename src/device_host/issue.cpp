@@ -121,9 +121,11 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers ||
                     (sequence != nullptr && !has_room(*sequence->sequence, queue, kMaxForPeers));
   const bool open = ready.ok() && *ready;
-  bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
-                (collective && forming_groups_ != 0) ||
-                (sequence != nullptr && !cells_are_read(sequence->number));
+  bool blocks =
+      behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
+      (collective && forming_groups_ != 0) ||
+      (collective && lanes_.issued(queue) - lanes_.completed(queue) >= kCollectivesAhead) ||
+      (sequence != nullptr && !cells_are_read(sequence->number));
   const auto communicator = command_.header().communicator;
   if (auto* const rendezvous = rendezvous_of(communicator);
       collective && !blocks && rendezvous != nullptr) {
