@@ -99,7 +99,13 @@ Future<void> Blows::deal(const Operation& op) {
       (void)world_.inject_in_phase(op.fault, kPhases[op.data % std::size(kPhases)]);
       return device_.inject(op.fault);
     case Blow::kill_active:
-      if (!hosts.empty()) ::kill(hosts.front(), SIGKILL);
+      if (hosts.empty()) break;
+      if (op.id % 2 == 0) {
+        ::kill(hosts.front(), SIGKILL);
+      } else {  // a dead context: the driver tells of it, and nothing ends any more
+        ::kill(hosts.front(), SIGSTOP);
+        device_.inject_health({0, HealthKind::application, "Xid 43", false, 43});
+      }
       break;
     case Blow::kill_standby:
       if (hosts.size() > 1) ::kill(hosts.back(), SIGKILL);

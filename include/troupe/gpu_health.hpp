@@ -46,8 +46,9 @@ std::string_view to_string(HealthKind kind) noexcept;
 struct HealthEvent {
   int rank = 0;  ///< of the job: whose GPU it is
   HealthKind kind = HealthKind::other;
-  std::string text;      ///< "Xid 64: a row of memory cannot be replaced"
-  bool failing = false;  ///< the GPU is not fit for work any more, or will not be for long
+  std::string text;       ///< "Xid 64: a row of memory cannot be replaced"
+  bool failing = false;   ///< the GPU is not fit for work any more, or will not be for long
+  std::uint64_t xid = 0;  ///< the number of the driver's error report; 0: it is none
 };
 
 }  // namespace troupe

@@ -80,6 +80,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
         };
       });
       return;
+    case ControlKind::probe: return begin_probe(head);
     case ControlKind::shut_down: return end(wire::kExitOk);
     default: return;  // ours to send, not to receive
   }
@@ -163,6 +164,18 @@ void DeviceHost::promote(const Control& request) {
 bool DeviceHost::active() {
   if (mode_ == Mode::active && replies_.halted()) mode_ = Mode::paused;
   return mode_ == Mode::active;
+}
+
+void DeviceHost::begin_probe(const Control& request) {
+  if (const auto begun = engine_->begin_probe(); !begun.ok()) return answer(request, begun);
+  probe_ = request;
+}
+
+bool DeviceHost::look_at_probe() {
+  const auto ended = engine_->probe_ended();
+  if (ended.ok() && !*ended) return false;
+  answer(*std::exchange(probe_, std::nullopt), ended.ok() ? Result<void>() : ended.error());
+  return true;
 }
 
 void DeviceHost::quiesce(const Control& request) {

@@ -169,6 +169,7 @@ int DeviceHost::run() {
 
 bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
+  if (probe_ && look_at_probe()) return true;
   if (quiescing_) {
     if (working_ != 0) return false;
     if (!plays_.empty()) abandon_plays();
@@ -215,8 +216,8 @@ void DeviceHost::wait(TimePoint now) {
   const bool prepares =
       std::any_of(preparations_.begin(), preparations_.end(),
                   [](const auto& one) { return one->state == Preparation::State::queued; });
-  const bool engine_busy =
-      mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares || play_waits_);
+  const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || probe_ ||
+                                                   prepares || play_waits_);
   // As long as the rank spins for what is running: to be woken takes a thread longer than many a
   // kernel.
   const bool awaited = options_.spin_us != 0 && engine_busy && replies_.awaited();

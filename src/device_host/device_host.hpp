@@ -271,6 +271,9 @@ class DeviceHost {
   [[nodiscard]] Rendezvous* rendezvous_of(std::uint32_t communicator) const;
   /// Whether commands are issued and answered. Pauses if the rank has halted this host.
   bool active();
+  void begin_probe(const wire::Control& request);
+  /// Answers the probe if it is over.
+  bool look_at_probe();
   void quiesce(const wire::Control& request);
   void finish_quiesce();
   void answer(const wire::Control& request, const Result<void>& outcome);
@@ -332,7 +335,8 @@ class DeviceHost {
   std::vector<std::shared_ptr<Preparation>> preparations_;
   /// Results of measurements, for each time that their library is opened; they do not open it.
   std::deque<std::pair<Lane, std::vector<std::byte>>> measured_;
-  std::optional<HeldMark> behind_fault_;    ///< one that was ordered, until it shows
+  std::optional<HeldMark> behind_fault_;  ///< one that was ordered, until it shows
+  std::optional<wire::Control> probe_;  ///< the request to answer when the engine's probe has ended
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open
   std::optional<Error> promote_failure_;

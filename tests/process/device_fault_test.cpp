@@ -260,6 +260,32 @@ TEST_F(HostLife, DeathOfTheActiveWhileTheStandbyStarts) {
   }
 }
 
+// The driver tells of a trap long before a call does.
+TEST_F(HostLife, ASignOfTheGpuCostsAHostThatCarriesOutNothing) {
+  DeviceRig rig({"--heartbeat-timeout", "1h", "--spin", "50ms"});
+  auto& device = rig.device();
+  const Bystanders bystanders(device, 8);
+  const auto old = active_host();
+  const HealthEvent sign{0, HealthKind::application, "Xid 43: a channel was reset", false, 43};
+  ASSERT_EQ(::kill(old, SIGSTOP), 0);
+  device.inject_health(sign);
+  ASSERT_TRUE(eventually([&] { return active_host() != old && active_host() != 0; }));
+  EXPECT_EQ(bystanders.damage(), "");
+  EXPECT_EQ(not_working(device), "");
+}
+
+// It may be of another process on the GPU, or of a device host that is lost already.
+TEST_F(HostLife, ASignOfTheGpuCostsNothingWhereItIsNotMeant) {
+  DeviceRig rig({"--heartbeat-timeout", "1h", "--spin", "0"});  // then it is waited for the answer
+  auto& device = rig.device();
+  const auto old = active_host();
+  for (int i = 0; i < 3; ++i) {
+    device.inject_health({0, HealthKind::application, "Xid 43: a channel was reset", false, 43});
+    EXPECT_EQ(not_working(device), "");
+  }
+  EXPECT_EQ(active_host(), old);
+}
+
 TEST_F(HostLife, DeathTwiceInARow) {
   DeviceRig rig;
   auto& device = rig.device();

@@ -46,6 +46,7 @@ struct Script {
   std::vector<std::vector<std::byte>> plans;  ///< that blas has made
   std::string adopted;                        ///< library and plan
   std::optional<Error> lost;                  ///< what every look at a mark says
+  bool probe_ends = false;
   std::atomic<bool> reached{false};
 
   template <class Change>
@@ -181,6 +182,12 @@ class ScriptedEngine final : public Engine {
   Result<void> synchronize(Queue) override { return {}; }
   int completion_fd() const override { return -1; }
   void arm() override {}
+
+  Result<bool> probe_ended() override {
+    const std::lock_guard lock(script->mutex);
+    if (script->lost) return *script->lost;
+    return script->probe_ends;
+  }
 
   CollectiveHalf& collectives() override { return collectives_; }
   Result<void> suffer(memory::FaultKind, Queue) override { return unsupported(); }
@@ -414,6 +421,37 @@ TEST_F(Reactor, AFaultThatWasOrderedShowsAlthoughNothingElseRuns) {
   EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
   script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
   EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+}
+
+TEST_F(Reactor, AProbeIsAnsweredOnceItHasEnded) {
+  const auto request = ++requests_;
+  send({.kind = wire::ControlKind::probe, .request = request});
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
+  script_.change([this] { script_.probe_ends = true; });
+  const auto answer = receive();
+  EXPECT_EQ(answer.head.kind, wire::ControlKind::done);
+  EXPECT_EQ(answer.head.request, request);
+}
+
+TEST_F(Reactor, AProbeThatFindsTheErrorTellsOfTheLoss) {
+  script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
+  send({.kind = wire::ControlKind::probe, .request = ++requests_});
+  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+}
+
+// When a communicator is given up, each collective that was launched takes its time to see it.
+TEST_F(Reactor, FewCollectivesAreLaunchedAhead) {
+  constexpr std::size_t kMany = 3 * DeviceHost::kCollectivesAhead;
+  for (std::size_t i = 0; i < kMany; ++i) submit_all_reduce();
+  submit(multiply(4, 5));  // passes those that wait
+  ASSERT_TRUE(runs("vector.multiply"));
+  const auto launched = [this] {
+    return static_cast<std::size_t>(
+        std::count(script_.ran.begin(), script_.ran.end(), "collective.all_reduce"));
+  };
+  script_.change([&] { EXPECT_EQ(launched(), DeviceHost::kCollectivesAhead); });
+  script_.reached.store(true);
+  EXPECT_TRUE(runs("collective.all_reduce", kMany));
 }
 
 class ReactorWithHostFunctions : public Reactor {

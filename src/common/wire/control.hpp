@@ -41,6 +41,7 @@ enum class ControlKind : std::uint32_t {
   prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
   tell_libraries,  ///< -> done, behind library_opened for all that are open
   memory_use,  ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
+  probe,       ///< -> done, once something that is launched now has been carried out
   shut_down,   ///< end in good order
   // device host to rank
   ready,           ///< context and handles are there; text: the description as JSON

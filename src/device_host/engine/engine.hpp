@@ -215,6 +215,12 @@ class Engine {
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
   virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
 
+  /// Begins something short that stands behind nothing else: where it does not end, the GPU carries
+  /// out nothing of this process any more, which the driver may say much later. One at a time.
+  virtual Result<void> begin_probe() { return {}; }
+  /// Whether it has ended. Errors: device_lost.
+  virtual Result<bool> probe_ended() { return true; }
+
   /// Whether nothing that was queued writes to memory any more, now that this error has been
   /// reported.
   [[nodiscard]] virtual bool is_still_after(const Error&) const { return false; }

@@ -10,6 +10,8 @@
 namespace troupe::host::cuda {
 namespace {
 
+constexpr std::size_t kProbeBytes = 8;
+
 cudaError_t make_stream(Stream& stream, bool urgent) {
   int least = 0, greatest = 0;
   const auto known = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -57,6 +59,8 @@ Result<void> CudaEngine::start() {
   TROUPE_CUDA_TRY(cudaMallocHost(scratch_cells_.out(), kScratchCellBytes));
   TROUPE_CUDA_TRY(make_stream(detour_, false));
   TROUPE_CUDA_TRY(make_stream(upload_, false));
+  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(probed_.out(), cudaEventDisableTiming));
+  TROUPE_CUDA_TRY(cudaMalloc(probe_memory_.out(), kProbeBytes));
   return marks_.start();
 }
 
@@ -254,6 +258,22 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
     case memory::FaultKind::device_failure: break;
   }
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
+}
+
+Result<void> CudaEngine::begin_probe() {
+  enter();
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(probe_memory_.get(), scratch_cells_.get(), kProbeBytes,
+                                  cudaMemcpyHostToDevice, upload_.get()));
+  TROUPE_CUDA_TRY(cudaEventRecord(probed_.get(), upload_.get()));
+  return {};
+}
+
+Result<bool> CudaEngine::probe_ended() {
+  enter();
+  const auto status = api_.cuEventQuery(probed_.get());
+  if (status == CUDA_ERROR_NOT_READY) return false;
+  if (status != CUDA_SUCCESS) return failure(status, "cuEventQuery");
+  return true;
 }
 
 bool CudaEngine::is_still_after(const Error& error) const {

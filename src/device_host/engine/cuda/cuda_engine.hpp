@@ -68,6 +68,9 @@ class CudaEngine final : public Engine, public Services {
   [[nodiscard]] int completion_fd() const override { return -1; }
   void arm() override {}
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
+  /// A copy of a few bytes to the device: kernels that fill the GPU do not delay it.
+  Result<void> begin_probe() override;
+  Result<bool> probe_ended() override;
   /// After an exception of a kernel: the driver has stopped the whole context.
   [[nodiscard]] bool is_still_after(const Error& error) const override;
 
@@ -145,7 +148,9 @@ class CudaEngine final : public Engine, public Services {
   std::atomic<std::thread::id> recorder_{};   ///< the thread that records a graph
   std::atomic<std::uint64_t> given_back_{0};  ///< times; see note_given_back()
   HostMemory scratch_cells_;
-  Stream upload_;  ///< of graphs
+  Stream upload_;  ///< of graphs, and for probes: never of what takes long
+  Event probed_;   ///< see begin_probe()
+  DeviceMemory probe_memory_;
   /// All detours share one: what takes a detour waits for nobody for long.
   Stream detour_;
   std::array<Stream, kLaneCount> streams_;   ///< the lanes' own

@@ -67,8 +67,8 @@ HealthEvent event_of_xid(std::uint64_t xid) {
   const auto name = "Xid " + std::to_string(xid);
   const auto row =
       std::lower_bound(std::begin(kRows), std::end(kRows), Row{xid, {}, {}, {}}, by_number);
-  if (row == std::end(kRows) || row->xid != xid) return {0, HealthKind::other, name, false};
-  return {0, row->kind, name + ": " + row->text, row->failing};
+  if (row == std::end(kRows) || row->xid != xid) return {0, HealthKind::other, name, false, xid};
+  return {0, row->kind, name + ": " + row->text, row->failing, xid};
 }
 
 }  // namespace troupe::rank_process

@@ -6,6 +6,10 @@
 
 namespace troupe::rank_process {
 
+/// The driver has stopped what a program runs on the GPU. After a trap it says so some 0.3 s before
+/// any call of CUDA's does.
+inline constexpr std::uint64_t kXidChannelReset = 43;
+
 /// What the driver's error report of this number says of the GPU's health. Source: NVIDIA, "GPU
 /// Debug Guidelines and Xid Errors", the Xid catalogue
 /// (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html).

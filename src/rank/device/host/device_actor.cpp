@@ -8,6 +8,7 @@
 #include <troupe/actor/patient_tell.hpp>
 
 #include "common/core/log.hpp"
+#include "rank/device/health/xid.hpp"
 #include "rank/device/host/host_signs.hpp"
 #include "rank/device/host/order_requests.hpp"
 
@@ -19,6 +20,9 @@ using wire::ControlKind;
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
+/// A GPU that carries out anything has carried out a probe by then, and where device hosts have
+/// cores of their own the answer is there.
+constexpr auto kProbePatience = std::chrono::milliseconds(10);
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"};
 
@@ -198,21 +202,21 @@ void DeviceActor::kill(HostId host) {
 void DeviceActor::bury(HostId old, HostId next, const DeviceFault& fault) {
   const auto ending = link(old)->reap();
   watcher_->remove(old);
-  inherit(old, next, fault, ending);
+  inherit(old, next, fault, ending, context().now() - fault.detected_at);
   libraries_.forget(old);
   links_.erase(old);
 }
 
 void DeviceActor::outlive(HostId old, HostId next, const DeviceFault& fault) {
-  inherit(old, next, fault, "its context is dead");
+  inherit(old, next, fault, "its context is dead", {});
 }
 
 void DeviceActor::inherit(HostId old, HostId next, const DeviceFault& fault,
-                          const std::string& ending) {
+                          const std::string& ending, std::chrono::nanoseconds end) {
   const auto kind = fault.kind.empty() ? fault_kind_of(link(old)->header(), ending) : fault.kind;
   const auto settled = port_->move_to(link(next), {Errc::device_lost, fault.error.native,
                                                    "the device host died: " + fault.error.message});
-  tell(DeviceLoss{kind, count(settled.lost_buffers)});
+  tell(DeviceLoss{kind, count(settled.lost_buffers), end});
   log::info(
       "device",
       "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on ({} again)", old,
@@ -245,7 +249,7 @@ void DeviceActor::drop(HostId host) {
 void DeviceActor::hand_over(HostId old, HostId next) {
   requests_.fail(old, {Errc::device_lost, 0, "the device host is replaced"});
   const auto settled = port_->move_to(link(next), kReformed);
-  tell(DeviceLoss{"", count(settled.lost_buffers)});
+  tell(DeviceLoss{"", count(settled.lost_buffers), {}});
   log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
 }
 
@@ -282,6 +286,7 @@ void DeviceActor::on(const Health& said) {
 }
 
 void DeviceActor::hear(const HealthEvent& event) {
+  if (event.xid == kXidChannelReset) probe(event.text);
   if (!settings_.health->add(event)) return;
   if (settings_.flight != nullptr) settings_.flight->health_said(event);
   // A fault of the program, or the end of a device host, is told where it is overcome.
@@ -291,6 +296,30 @@ void DeviceActor::hear(const HealthEvent& event) {
   if (event.failing && settings_.flight != nullptr)
     settings_.flight->dump("the GPU is failing: " + event.text);
   tell(DeviceHealth{event});
+}
+
+/// What the GPU says may be of another process on it, or of a device host that is lost already: the
+/// host that serves shows whether it is meant. In a dead context nothing that is launched ends, and
+/// some launches do not return.
+void DeviceActor::probe(const std::string& sign) {
+  const auto host = protocol_.hosts().serving();
+  if (!host || protocol_.failure()) return;
+  const auto probe = ++probe_;
+  requests_.ask(
+      *link(*host), {.kind = ControlKind::probe}, -1,
+      [this](const Result<wire::ControlMessage>&) { ++probe_; }, HostRequests::IfLost::forget);
+  const bool has_cores = settings_.launch.spin_us != 0;
+  context().schedule(has_cores ? kProbePatience : settings_.heartbeat_timeout / 3,
+                     ProbeOver{*host, probe, sign});
+}
+
+void DeviceActor::on(const ProbeOver& over) {
+  const auto host = links_.find(over.host);
+  if (probe_ != over.probe || host == links_.end()) return;
+  const Error dead{Errc::device_lost, 0,
+                   over.sign + "; and what is launched now is not carried out"};
+  protocol_.lost(over.host, fault_kind_of(host->second->header(), "context lost"), dead,
+                 context().now());
 }
 
 void DeviceActor::on(Suffer suffer) {
@@ -325,7 +354,7 @@ void DeviceActor::resume(HostId host) {
 
 void DeviceActor::settle() {
   const auto settled = port_->settle_in_place(kReformed);
-  tell(DeviceLoss{"", count(settled.lost_buffers)});
+  tell(DeviceLoss{"", count(settled.lost_buffers), {}});
 }
 
 void DeviceActor::on(WorldActive) {

@@ -52,9 +52,9 @@ class DeviceActor
                    device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
                    device_message::AskLibraries, device_message::KindsRecur,
                    device_message::ContributeGroup, device_message::ConnectGroup,
-                   device_message::DropGroup, device_message::Health, device_message::Suffer,
-                   device_message::WorldActive, device_message::GiveUp, device_message::Revive,
-                   device_message::ShutDown>,
+                   device_message::DropGroup, device_message::Health, device_message::ProbeOver,
+                   device_message::Suffer, device_message::WorldActive, device_message::GiveUp,
+                   device_message::Revive, device_message::ShutDown>,
       private DeviceActions {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
@@ -83,6 +83,7 @@ class DeviceActor
   void on(const device_message::ConnectGroup& order);
   void on(device_message::DropGroup order);
   void on(const device_message::Health& said);
+  void on(const device_message::ProbeOver& over);
   void on(device_message::Suffer suffer);
   void on(device_message::WorldActive);
   void on(device_message::GiveUp left) { protocol_.give_up(left.why); }
@@ -122,9 +123,11 @@ class DeviceActor
   Result<void> spawn(HostId host, Start as);
   void tell(DeviceEvent event);
   void hear(const HealthEvent& event);
+  void probe(const std::string& sign);
   /// The next host has the commands of the lost one from now on. `ending`: of the process, in
   /// words.
-  void inherit(HostId old, HostId next, const DeviceFault& fault, const std::string& ending);
+  void inherit(HostId old, HostId next, const DeviceFault& fault, const std::string& ending,
+               std::chrono::nanoseconds end);
   void measured(std::optional<std::uint64_t> bytes);
   void look_at_signs();
 
@@ -134,6 +137,7 @@ class DeviceActor
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
   DeviceProtocol protocol_;
+  std::uint64_t probe_ = 0;       ///< the number of the one that is under way
   std::map<HostId, Link> links_;  ///< of the hosts that the protocol knows
   HostRequests requests_;
   DeviceMemory memory_;

@@ -98,6 +98,12 @@ struct Health {
   HealthEvent event;
   std::shared_ptr<Promise<void>> heard = {};  ///< nullptr: nobody waits for it
 };
+/// A device host was asked for a sign of life, because of what the GPU says, and has had its time.
+struct ProbeOver {
+  std::uint64_t host;   ///< HostId
+  std::uint64_t probe;  ///< its number
+  std::string sign;     ///< what the GPU says
+};
 struct Suffer {
   std::uint32_t kind;  ///< memory::FaultKind, at once
 };
