@@ -146,7 +146,7 @@ void DeviceHost::drop(std::uint32_t region) {
 
 void DeviceHost::unmap_dropped() {
   const bool may_block = lanes_.issued(Lane::collective) != lanes_.completed(Lane::collective) ||
-                         opening_links_ || forming_groups_ != 0;
+                         opening_links_ || forming_groups_ != 0 || channels_.busy();
   if (may_block) return;
   for (const auto& [base, bytes] : dropped_pinned_) engine_->unmap_pinned(base, bytes);
   dropped_pinned_.clear();

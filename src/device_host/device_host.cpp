@@ -54,18 +54,20 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   if (!host_fn_bell) return host_fn_bell.error();
   auto helper_bell = ipc::Doorbell::create();
   if (!helper_bell) return helper_bell.error();
+  auto channel_bell = ipc::Doorbell::create();
+  if (!channel_bell) return channel_bell.error();
   auto engine = make_engine({options.device, options.memory_limit, options.threads,
                              options.interface.data(), options.other_hosts != 0,
                              options.reproducible != 0, options.register_buffers != 0});
   if (!engine) return engine.error();
-  return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment),
-                                                    std::move(*flight), std::move(*host_fn_bell),
-                                                    std::move(*helper_bell), std::move(*engine)));
+  return std::unique_ptr<DeviceHost>(
+      new DeviceHost(options, std::move(*segment), std::move(*flight), std::move(*host_fn_bell),
+                     std::move(*helper_bell), std::move(*channel_bell), std::move(*engine)));
 }
 
 DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment,
                        FlightLog flight, ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell,
-                       std::unique_ptr<Engine> engine)
+                       ipc::Doorbell channel_bell, std::unique_ptr<Engine> engine)
     : options_(options),
       segment_(std::move(segment)),
       flight_(std::move(flight)),
@@ -83,7 +85,8 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
                static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
       set_aside_(&header().set_aside),
       helpers_(std::move(helper_bell)),
-      surrender_(header().surrenders, [this] { engine_->collectives().abort(); }) {
+      channels_(std::move(channel_bell)),
+      surrender_(header().surrenders, [this] { abort_communicators(); }) {
   ActivitySink sink;
   if (flight_.traces_gpu())
     sink = [this](std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,
@@ -100,7 +103,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 }
 
 DeviceHost::~DeviceHost() {
-  engine_->collectives().abort();  // a helper may be forming a communicator
+  abort_communicators();  // a helper may be forming one
   // What waits for other ranks ends now; the graphs that go with this object must have.
   const auto patience = SteadyClock::time() + kEndPatience;
   while (mode_ != Mode::lost && SteadyClock::time() < patience) {
@@ -144,6 +147,7 @@ int DeviceHost::run() {
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
+    progress |= channels_.run_finished();
     if (!preparations_.empty()) progress |= advance_preparations();
     if (!dropped_pinned_.empty()) unmap_dropped();
     if (mode_ != Mode::lost) destroy_void_graphs();
@@ -171,7 +175,7 @@ bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
   if (probe_ && look_at_probe()) return true;
   if (quiescing_) {
-    if (working_ != 0) return false;
+    if (working_ != 0 || channels_.busy()) return false;
     if (!plays_.empty()) abandon_plays();
     const auto drained = batches_.drained();
     if (!drained.ok()) lose(drained.error());
@@ -239,6 +243,7 @@ void DeviceHost::wait(TimePoint now) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},
                     {command_bell_.fd(), POLLIN, 0},
                     {helpers_.fd(), POLLIN, 0},
+                    {channels_.fd(), POLLIN, 0},
                     {batches_.fd(), POLLIN, 0},
                     {engine_->completion_fd(), POLLIN, 0},
                     {meeting_ != nullptr ? meeting_->fd() : -1, POLLIN, 0}};
@@ -248,16 +253,16 @@ void DeviceHost::wait(TimePoint now) {
     ::ppoll(fds, std::size(fds), &timeout, nullptr);
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) serve_control();
     if (fds[1].revents != 0) command_bell_.clear();
-    if (fds[4].revents != 0) {
+    if (fds[5].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(engine_->completion_fd(), &count, sizeof count);
     }
-    if (fds[3].revents != 0) {
+    if (fds[4].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(batches_.fd(), &count, sizeof count);
     }
-    if (fds[5].revents != 0 && meeting_ != nullptr) meeting_->clear();
-    if ((fds[1].revents | fds[3].revents | fds[4].revents | fds[5].revents) != 0)
+    if (fds[6].revents != 0 && meeting_ != nullptr) meeting_->clear();
+    if ((fds[1].revents | fds[4].revents | fds[5].revents | fds[6].revents) != 0)
       last_progress_ = SteadyClock::time();
   }
   commands_.cancel_sleep();

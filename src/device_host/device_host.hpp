@@ -17,6 +17,7 @@
 #include "common/wire/port_layout.hpp"
 #include "common/wire/record.hpp"
 #include "device_host/batches.hpp"
+#include "device_host/channels.hpp"
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/engine.hpp"
 #include "device_host/engine/tracing.hpp"
@@ -62,7 +63,8 @@ class DeviceHost {
   };
 
   DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, FlightLog flight,
-             ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
+             ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell, ipc::Doorbell channel_bell,
+             std::unique_ptr<Engine> engine);
 
   void beat(TimePoint now) { header().heartbeat_ns.store(now.count(), std::memory_order_release); }
   [[nodiscard]] wire::PortHeader& header() const {
@@ -223,6 +225,15 @@ class DeviceHost {
   static const OwnOperation* own_operation(std::uint32_t opcode);
   void suffer(memory::FaultKind kind);
 
+  // channels.cpp
+  Result<void> make_channel_end(std::uint64_t number, bool receives);
+  /// Has a thread of its own carry out command_, which is for an end of a channel. `made`: whether
+  /// the end could be made.
+  Step work_on_channel(std::uint64_t number, Source source, const Result<void>& made,
+                       std::function<Result<void>(ChannelEnd&)> work);
+  Step drop_channel(std::uint64_t number, Source source);
+  void bury_channels();
+
   // control.cpp
   bool serve_control();
   void handle(wire::ControlMessage message);
@@ -238,8 +249,10 @@ class DeviceHost {
 
   // formation.cpp
   void contribute(const wire::ControlMessage& message);
-  /// Gives the communicators up, or the forming of them.
+  /// Gives the communicators and channels up, or the forming of them.
   void abandon_communicators();
+  /// The same at once, from any thread, without what the reactor keeps of them.
+  void abort_communicators();
   void connect(wire::ControlMessage message);
   void collective_lane_opened(bool open);
   /// Answers a request to connect that still waits for its lane.
@@ -304,8 +317,8 @@ class DeviceHost {
   Lanes lanes_;
   LaneActors actors_;
   std::size_t working_ = 0;  ///< actors that are
-  /// Outcomes of work that ended while nothing was answered.
-  std::vector<std::pair<std::uint64_t, Error>> held_answers_;
+  /// Outcomes of work that ended, until they may be answered.
+  std::vector<std::pair<std::uint64_t, Result<void>>> held_answers_;
   ipc::RingConsumer commands_;
   Replies replies_;
   Batches batches_;
@@ -344,6 +357,7 @@ class DeviceHost {
   TimePoint last_progress_{};
   // Last: their threads use the rest.
   Helpers helpers_;
+  Channels channels_;
   Surrender surrender_;
 };
 

@@ -116,9 +116,15 @@ void DeviceHost::contribute(const wire::ControlMessage& message) {
 void DeviceHost::abandon_communicators() {
   drop_held_connect();
   sequences_.drop_collective();
-  engine_->collectives().abort();
+  abort_communicators();
+  bury_channels();
   meeting_ = nullptr;
   rendezvous_.clear();
+}
+
+void DeviceHost::abort_communicators() {
+  engine_->collectives().abort();
+  channels_.abort();
 }
 
 Result<DeviceHost::Joining> DeviceHost::meet(const Place& place, std::vector<Blob> shares) {

@@ -7,7 +7,7 @@ Helpers::~Helpers() {
 }
 
 bool Helpers::start(Job job) {
-  if (threads_.size() >= kMaxJobs) return false;
+  if (threads_.size() >= most_) return false;
   const auto self = threads_.emplace(threads_.end());
   *self = std::thread([this, self, job = std::move(job)] {
     auto finish = job();

@@ -13,7 +13,7 @@ namespace troupe::host {
 
 /// Threads for what may block: making libraries, slabs and communicators. A job runs on a thread of
 /// its own and returns what the reactor shall do with its outcome; the reactor calls run_finished()
-/// when `bell` is rung. Jobs are rare, so each has its own thread, and at most kMaxJobs run at a
+/// when `bell` is rung. Jobs are rare, so each has its own thread, and at most `most` run at a
 /// time.
 class Helpers {
  public:
@@ -21,10 +21,11 @@ class Helpers {
   using Job = std::function<Finish()>;
   static constexpr std::size_t kMaxJobs = 32;
 
-  explicit Helpers(ipc::Doorbell bell) : bell_(std::move(bell)) {}
+  explicit Helpers(ipc::Doorbell bell, std::size_t most = kMaxJobs)
+      : most_(most), bell_(std::move(bell)) {}
   ~Helpers();
 
-  /// False if kMaxJobs are running.
+  /// False if that many are running.
   [[nodiscard]] bool start(Job job);
   /// Runs what finished jobs left to do. True if there was any.
   bool run_finished();
@@ -32,6 +33,7 @@ class Helpers {
   [[nodiscard]] std::size_t running() const noexcept { return threads_.size(); }
 
  private:
+  const std::size_t most_;
   ipc::Doorbell bell_;
   std::atomic<bool> any_finished_{false};
   std::mutex mutex_;

@@ -18,8 +18,13 @@ constexpr int kLooksForOthers = 250;
 bool DeviceHost::issue() {
   if (!active()) return false;
   // What is refused has done nothing; a library's failure may have come midway.
-  for (const auto& [ticket, error] : held_answers_)
-    replies_.send(ticket, 1, error, error.code == Errc::library);
+  for (const auto& [ticket, outcome] : held_answers_) {
+    if (outcome.ok()) {
+      batches_.add(ticket);
+    } else {
+      replies_.send(ticket, 1, outcome, outcome.code() == Errc::library);
+    }
+  }
   held_answers_.clear();
   bool any = std::exchange(set_aside_due_, false) && issue_set_aside();
   while (active() && batches_.open_count() < Batches::kMaxCommands) {

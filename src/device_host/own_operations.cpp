@@ -1,8 +1,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
+#include <troupe/lib/channel.hpp>
 #include <troupe/lib/memory.hpp>
 
 #include "device_host/device_host.hpp"
@@ -19,9 +22,19 @@ struct DeviceHost::Own {
   static std::optional<Step> carry_out(DeviceHost& host, const memory::Fault& op, Source source);
   static Step carry_out(DeviceHost& host, const memory::LibraryFault& op, Source source);
   static Step carry_out(DeviceHost& host, const memory::Prepare&, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Invite& op, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Connect& op, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Join& op, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Send& op, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Receive& op, Source source);
+  static Step carry_out(DeviceHost& host, const channel::Drop& op, Source source) {
+    return host.drop_channel(op.number, source);
+  }
+  static Step transfer(DeviceHost& host, std::uint64_t number, const Operand& range, Source source);
 
   /// The order among the queues is all there is to a fence.
   static Result<void> run(DeviceHost&, const memory::Fence&, const Call&) { return {}; }
+  static Result<void> run(DeviceHost&, const channel::Settle&, const Call&) { return {}; }
   static Result<void> run(DeviceHost& host, const memory::Fault& op, const Call& call);
 
   template <Operation Op>
@@ -47,8 +60,12 @@ struct DeviceHost::Own {
 
 const DeviceHost::OwnOperation* DeviceHost::own_operation(std::uint32_t opcode) {
   static constexpr std::array kOperations{
-      Own::entry<memory::Nop>(), Own::entry<memory::Fence>(), Own::entry<memory::Fault>(),
-      Own::entry<memory::LibraryFault>(), Own::entry<memory::Prepare>()};
+      Own::entry<memory::Nop>(),      Own::entry<memory::Fence>(),
+      Own::entry<memory::Fault>(),    Own::entry<memory::LibraryFault>(),
+      Own::entry<memory::Prepare>(),  Own::entry<channel::Invite>(),
+      Own::entry<channel::Connect>(), Own::entry<channel::Join>(),
+      Own::entry<channel::Settle>(),  Own::entry<channel::Send>(),
+      Own::entry<channel::Receive>(), Own::entry<channel::Drop>()};
   for (const auto& own : kOperations) {
     if (own.opcode == opcode) return &own;
   }
@@ -99,6 +116,55 @@ DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::Prep
   host.preparations_.push_back(std::move(*one));
   host.take(source);
   return Step::queued;
+}
+
+DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Invite& op,
+                                            Source source) {
+  const auto made = host.make_channel_end(op.number, false);
+  auto* const cell = host.addresses_.find(op.invitation);
+  return host.work_on_channel(op.number, source, made, [cell](ChannelEnd& end) -> Result<void> {
+    const auto invitation = end.invite();
+    if (!invitation.ok()) return invitation.error();
+    channel::Invitation written;
+    if (invitation->size() > written.bytes.size())
+      return Error{Errc::internal, 0, "the invitation to a channel is too long"};
+    written.length = invitation->size();
+    std::copy(invitation->begin(), invitation->end(), written.bytes.begin());
+    std::memcpy(cell, &written, sizeof written);
+    return {};
+  });
+}
+
+DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Connect& op,
+                                            Source source) {
+  return host.work_on_channel(op.number, source, {},
+                              [](ChannelEnd& end) { return end.connect({}); });
+}
+
+DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Join& op,
+                                            Source source) {
+  const auto made = host.make_channel_end(op.number, true);
+  const auto data = host.command_.parts().data;
+  return host.work_on_channel(op.number, source, made,
+                              [invitation = std::vector<std::byte>(data.begin(), data.end())](
+                                  ChannelEnd& end) { return end.connect(invitation); });
+}
+
+DeviceHost::Step DeviceHost::Own::transfer(DeviceHost& host, std::uint64_t number,
+                                           const Operand& range, Source source) {
+  return host.work_on_channel(number, source, {},
+                              [data = host.addresses_.find(range), bytes = range.bytes](
+                                  ChannelEnd& end) { return end.transfer(data, bytes); });
+}
+
+DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Send& op,
+                                            Source source) {
+  return transfer(host, op.number, op.source, source);
+}
+
+DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Receive& op,
+                                            Source source) {
+  return transfer(host, op.number, op.destination, source);
 }
 
 void DeviceHost::suffer(memory::FaultKind kind) {

@@ -341,6 +341,7 @@ TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
     for (const auto& operand : info.operands) {
       if (host_only(info, sample, operand)) continue;
       if (info.library() == "file" && &operand != info.cell) continue;  // bytes, of any number
+      if (info.library() == "channel") continue;                        // likewise
       auto op = sample;
       info.operand(op.data(), operand).bytes = 3;
       EXPECT_EQ(info.check(op.data()).code(), Errc::invalid) << operand.name;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "device_host/engine/library.hpp"
@@ -21,6 +22,27 @@ struct Place {
   int rank = 0;
   int size = 1;
   std::uint32_t communicator = 0;
+};
+
+/// One end of a channel (see <troupe/lib/channel.hpp>), on a communicator of two ranks of its own.
+/// By one thread at a time, which may block, but for abort().
+class ChannelEnd {
+ public:
+  virtual ~ChannelEnd() = default;
+  ChannelEnd() = default;
+  ChannelEnd(const ChannelEnd&) = delete;
+  ChannelEnd& operator=(const ChannelEnd&) = delete;
+
+  /// What the receiving end joins by. A sending end, ahead of connect().
+  virtual Result<std::vector<std::byte>> invite() = 0;
+  /// Blocks until both ends are connected. `invitation`: that of the sending end. Errors: as of
+  /// transfer().
+  virtual Result<void> connect(const std::vector<std::byte>& invitation) = 0;
+  /// Sends, or receives; blocks until that has ended and touches the memory no longer. Errors:
+  /// peer_lost if the connection broke; world_reformed after abort(); the library's.
+  virtual Result<void> transfer(std::byte* data, std::uint64_t bytes) = 0;
+  /// Any thread, does not block: ends whatever is under way here, now and later.
+  virtual void abort() = 0;
 };
 
 /// The collective library's half. It has the communicators, of which there is at most one of each
@@ -56,6 +78,11 @@ class CollectiveHalf : public LibraryHalf {
   /// must have been given up before. What cannot be ended without blocking is left to a background
   /// thread. No-op without one.
   virtual void abort() = 0;
+
+  /// An end of a channel, which belongs to the caller. Does not block. Errors: unsupported.
+  virtual Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool /*receives*/) {
+    return Error{Errc::unsupported, 0, "this engine has no channels"};
+  }
 
   /// The links that the command is the first to use. NCCL connects two ranks when the first message
   /// between them is queued, and blocks until both have got there: where this is not empty, run()

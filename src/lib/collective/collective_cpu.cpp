@@ -9,6 +9,7 @@
 
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/collective/channel_cpu.hpp"
 #include "lib/collective/communicator_cpu.hpp"
 
 namespace troupe::host::cpu {
@@ -168,6 +169,9 @@ class Collective final
                        const std::vector<std::vector<std::byte>>& contributions) override;
   void drop(std::uint32_t communicator) override;
   void abort() override;
+  Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool receives) override {
+    return cpu::make_channel_end(receives, services_.network());
+  }
 
   /// Queues what the operation does if it is right for its communicator; to be skipped if that has
   /// been aborted when its turn comes.

@@ -8,6 +8,7 @@
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/collective/alone_cuda.hpp"
+#include "lib/collective/channel_cuda.hpp"
 #include "lib/collective/collective_kernels.cuh"
 #include "lib/collective/communicator_cuda.hpp"
 #include "lib/collective/status_cuda.hpp"
@@ -126,6 +127,9 @@ class Collective final
                        const std::vector<std::vector<std::byte>>& contributions) override;
   void drop(std::uint32_t communicator) override;
   void abort() override;
+  Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool receives) override {
+    return cuda::make_channel_end(receives, services_);
+  }
   std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
                               const Call& call) override;
   Result<void> open_links(std::uint32_t communicator, const std::vector<Link>& links) override;

@@ -154,6 +154,8 @@ Result<void> Communicator::connect(int rank, int size,
   if (shared_->handle.load() != nullptr || shared_->attempt != nullptr) {
     return Error{Errc::invalid, 0, "there is a communicator already"};
   }
+  if (shared_->closed)
+    return Error{Errc::world_reformed, 0, "the communicator was given up before it was formed"};
   if (shared_->background >= kMaxBackground) {
     return Error{Errc::device_lost, 0, "too many communicators of this process are stuck in NCCL"};
   }
@@ -209,6 +211,14 @@ void Communicator::abort() {
   if (handle == nullptr) return;
   std::thread(give_up, shared_, handle).detach();
   ++shared_->background;
+}
+
+void Communicator::close() {
+  {
+    const std::lock_guard lock(shared_->state);
+    shared_->closed = true;
+  }
+  abort();
 }
 
 void Communicator::give_up(const std::shared_ptr<Shared>& shared, ncclComm_t handle) {

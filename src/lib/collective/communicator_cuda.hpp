@@ -68,6 +68,8 @@ class Communicator {
   /// Any thread; does not block. After it there is no communicator, and the collective stream
   /// drains within milliseconds.
   void abort();
+  /// The same for good: what is connected later is given up too.
+  void close();
 
   /// Calls `work(communicator, rank, ranks)` while no abort frees it. Reactor. Errors:
   /// world_reformed if there is none.
@@ -116,6 +118,7 @@ class Communicator {
     void drop_leaving(ncclComm_t comm);
     std::mutex state;  ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;
+    bool closed = false;
     std::size_t background = 0;
     std::vector<std::byte*> leaving;  ///< memory that is to be deregistered
     std::condition_variable changed;

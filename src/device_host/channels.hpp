@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device_host/engine/collective_half.hpp"
+#include "device_host/helpers.hpp"
+
+namespace troupe::host {
+
+/// The ends of channels that this device host has, by number, and the threads that work on them.
+///
+/// Each piece of work has a thread of its own: two ranks that send to one another, or a ring of
+/// them, would wait for ever if one of them did its part only after its other part had ended.
+class Channels {
+ public:
+  /// Pieces of work at a time: more are refused.
+  static constexpr std::size_t kMaxWork = 512;
+  using EndPtr = std::shared_ptr<ChannelEnd>;
+
+  explicit Channels(ipc::Doorbell bell) : threads_(std::move(bell), kMaxWork) {}
+
+  // The reactor's thread.
+
+  /// Takes an end in. Errors: invalid if the number is taken.
+  Result<void> add(std::uint64_t number, EndPtr end);
+  /// Errors: world_reformed if there is no such end, or none any more.
+  [[nodiscard]] Result<EndPtr> find(std::uint64_t number);
+  /// Gives one end up, if it is there.
+  void drop(std::uint64_t number);
+  /// False if there is too much under way.
+  [[nodiscard]] bool start(Helpers::Job job) { return threads_.start(std::move(job)); }
+  /// See Helpers.
+  bool run_finished() { return threads_.run_finished(); }
+  [[nodiscard]] int fd() const noexcept { return threads_.fd(); }
+  [[nodiscard]] bool busy() const noexcept { return threads_.running() != 0; }
+  /// The ends that have been given up since the last call. To destroy them may take some time.
+  [[nodiscard]] std::vector<EndPtr> take_given_up();
+
+  /// Gives all ends up. Any thread, at once.
+  void abort();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, EndPtr> ends_;
+  std::vector<EndPtr> given_up_;
+  // Last: its threads use the rest.
+  Helpers threads_;
+};
+
+}  // namespace troupe::host
