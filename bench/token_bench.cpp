@@ -1,8 +1,8 @@
 // Tokens: fetch and put between two ranks, beside what moves the same bytes without troupe, by one
 // program under mpirun.
 //
-//   mpirun -n 2 token_bench [--engine cuda] [--token-path peer|network] [--size 1GiB] [--json
-//   FILE]
+//   mpirun -n 2 token_bench [--engine cuda] [--token-path peer|network|nccl] [--size 1GiB]
+//   [--json FILE]
 //
 // Small sizes are told as the time of one transfer, others as bytes per second. Raw is, for
 // --token-path network, one MPI message between host memories; otherwise a copy between the two

@@ -374,7 +374,7 @@ bench_distributed() {
   ratios "$out/distributed_bench.json"
 }
 
-# bench_tokens PATH TARGET: fetch and put between two GPUs beside a raw peer copy, or beside MPI; small ones as a time
+# bench_tokens PATH [TARGET]: fetch and put between two GPUs beside a raw peer copy, or beside MPI; small ones as a time
 bench_tokens() {
   local name=token_bench-$1 line row unit target size=()
   ((quick)) && size=(--size 256MiB)
@@ -383,14 +383,14 @@ bench_tokens() {
     "${size[@]}" --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *ratio* ]] || continue
-    row=$(field "$line" name) unit=$(field "$line" unit) target=$2
+    row=$(field "$line" name) unit=$(field "$line" unit) target=${2-}
     if [[ "$1 $row" == "peer fetch 8 B" ]]; then
       figure "$1: $row" "$(field "$line" troupe)" us le 20
     elif [[ $unit == us || $(field "$line" raw) == 0.0 ]]; then  # raw is 0: both ways at once over NVLink
       figure "$1: $row" "$(field "$line" troupe)" "$unit"
     else
-      [[ $row == *" 1024 MiB" ]] || target=0.9
-      figure "$1: $row, troupe/raw" "$(field "$line" ratio)" x ge "$target"
+      [[ -z $target || $row == *" 1024 MiB" ]] || target=0.9
+      figure "$1: $row, troupe/raw" "$(field "$line" ratio)" x ${target:+ge "$target"}
     fi
   done <"$out/$name.json"
 }
@@ -513,6 +513,7 @@ if wanted bench; then
     bench_remote_actors
     bench_tokens peer 0.95
     bench_tokens network 0.9
+    bench_tokens nccl
   fi
   bench_checkpoints
   bench_idle

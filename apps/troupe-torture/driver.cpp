@@ -192,7 +192,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   option("heartbeat-timeout", "1500ms");
   choose("ring-size", {"", "64KiB", "256KiB"});
   choose("standby", {"", "", "local", "off"});
-  choose("token-path", {"", "peer", "network", "network"});
+  choose("token-path", {"", "peer", "network", "network", "nccl"});
   choose("replay", {"", "", "off"});
   choose("spin", {"", "0s", "1ms"});
   choose("completion", {"", "", "host_fn", "sync"});

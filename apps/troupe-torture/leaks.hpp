@@ -14,10 +14,11 @@ namespace troupe::torture {
 /// first.
 ///
 /// What may grow: slabs ("/memfd:troupe-slab") and pinned memory ("/memfd:troupe-pinned",
-/// "/memfd:troupe-apart"), which are kept for the next time; and the sockets of a rank, one for
-/// each other rank that MPI has talked to. A recovery replaces device hosts, so each is measured by
-/// the first ones: one that has more open than any of them has kept something. Standbys come and go
-/// in the background, so it is looked again for a while.
+/// "/memfd:troupe-apart"), which are kept for the next time; the sockets of a rank, one for each
+/// other rank that MPI has talked to; and with --token-path nccl what the ends of channels take. A
+/// recovery replaces device hosts, so each is measured by the first ones: one that has more open
+/// than any of them has kept something. Standbys come and go in the background, so it is looked
+/// again for a while.
 class Leaks {
  public:
   /// Looks at what there is before the first program, once the standby is up.
@@ -33,6 +34,7 @@ class Leaks {
   std::chrono::nanoseconds patience_;
   std::set<Kind> missing_;
   Holdings rank_, device_host_;  ///< before the first program
+  bool channels_ = false;        ///< tokens travel by them
 };
 
 }  // namespace troupe::torture

@@ -37,6 +37,7 @@ constexpr int kActorWorkers = 2;  // the device's actor and the world's
 rank_process::TokenPath token_path(const std::string& name) {
   return name == "peer"      ? rank_process::TokenPath::peer
          : name == "network" ? rank_process::TokenPath::network
+         : name == "nccl"    ? rank_process::TokenPath::channel
                              : rank_process::TokenPath::peer_or_network;
 }
 

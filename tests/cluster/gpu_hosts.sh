@@ -104,6 +104,9 @@ for name in collectives collective_check reformation checkpoint absent hidden_fa
   [[ $name == grow ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 200ms)
   succeeds "$name" troupe-mpi-tests --case "$name" "${options[@]}"
 done
+for name in tokens token_order token_faults; do
+  succeeds "$name-nccl" troupe-mpi-tests --case "$name" --token-path nccl --replay off "${many[@]}"
+done
 
 # From a fault to the next verified all_reduce, by every way there is.
 kinds=kill,segv,hang
@@ -133,6 +136,11 @@ if [[ -x $bin/token_bench ]]; then
     figure "$(field "$line" name) over the network" "$(field "$line" troupe)" "$(field "$line" unit)"
     figure "$(field "$line" name) over the network, troupe/MPI" "$(field "$line" ratio)" x
   done <"$out/hosts-tokens.json"
+  succeeds token_bench_nccl token_bench --token-path nccl --repetitions 5 --size 256MiB --json "$out/hosts-tokens-nccl.json"
+  while read -r line; do
+    [[ $line == *ratio* ]] || continue
+    figure "$(field "$line" name) by NCCL" "$(field "$line" troupe)" "$(field "$line" unit)"
+  done <"$out/hosts-tokens-nccl.json"
 fi
 if [[ $way == namespaces ]]; then
   note "passed on two network namespaces"

@@ -36,6 +36,11 @@ for name in "${cases[@]}"; do
   note "2 x 2 ranks: $(tail -n 1 "$name.txt")"
 done
 
+for name in tokens token_order token_faults; do
+  succeeds "$name-nccl" mpirun_on 2 2 troupe-mpi-tests --case "$name" --token-path nccl --restart-budget 1000 --replay off
+  note "2 x 2 ranks, --token-path nccl: $(tail -n 1 "$name-nccl.txt")"
+done
+
 succeeds plain mpirun_on 1 3 "${solve[@]}" --json plain.json
 succeeds fault mpirun_on 1 3 "${solve[@]}" --json fault.json --fault kill@15:1 --fault kill@25:2
 shows fault.json '"kind": "kill"' 2

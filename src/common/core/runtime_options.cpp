@@ -47,9 +47,9 @@ std::vector<OptionSpec> runtime_options() {
       {"stall-report", duration, "60s", "TIME",
        "after so long without progress a line says who waits for whom; 0: never"},
       {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
-      {"token-path", text, "auto", "auto|peer|network",
-       "how the bytes of a token travel: from GPU to GPU of a node, or over MPI",
-       {"auto", "peer", "network"}},
+      {"token-path", text, "auto", "auto|peer|network|nccl",
+       "how the bytes of a token travel: from GPU to GPU of a node, over MPI, or by NCCL; auto: the first "
+       "where it can be, else the second", {"auto", "peer", "network", "nccl"}},
       {"token-timeout", duration, "60s", "TIME",
        "a transfer of a token that makes no progress for this long fails", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},

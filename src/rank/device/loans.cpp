@@ -54,6 +54,12 @@ Future<void> Loans::read(const std::shared_ptr<Loan>& loan, std::uint64_t offset
   return detail::submit(port_->deliveries(), memory::Copy{DType::u8, from, pinned});
 }
 
+Future<void> Loans::read_whole(const std::shared_ptr<Loan>& loan,
+                               const std::function<Future<void>(const Operand&)>& submit) const {
+  const std::lock_guard lock(mutex_);  // as above
+  return submit(loan->now);
+}
+
 void Loans::rescue(const Operand& written) {
   const std::lock_guard lock(mutex_);
   for (const auto& loan : loans_) {

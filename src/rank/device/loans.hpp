@@ -62,6 +62,10 @@ class Loans {
   /// memory.
   Future<void> read(const std::shared_ptr<Loan>& loan, std::uint64_t offset,
                     const Operand& pinned) const;
+  /// Calls `submit(range)`, which submits a command that reads the whole of it where it is now. The
+  /// contents are there if they were when the loan was looked at last.
+  Future<void> read_whole(const std::shared_ptr<Loan>& loan,
+                          const std::function<Future<void>(const Operand&)>& submit) const;
 
  private:
   void rescue(const Operand& written);

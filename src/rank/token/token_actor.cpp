@@ -235,6 +235,10 @@ void TokenActor::on(FromNetwork message) {
           std::min(kStreamPieces, lending->second->stream->credit + head.value);
       return pump(lending->second);
     case Kind::taken: return taken(head.key, packet->outcome(), head.value == 1);
+    case Kind::channel: return invitation_came(*packet);
+    case Kind::joins: return other_end_joins(head);
+    case Kind::ready: return send_next(head);
+    case Kind::channel_gone: return channel_gone(*packet);
     case Kind::slab_gone: return unmap({head.from, head.count});
   }
 }

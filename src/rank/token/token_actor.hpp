@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include <troupe/actor/actor.hpp>
@@ -24,7 +26,8 @@ namespace troupe::rank_process {
 enum class TokenPath {
   peer_or_network,  ///< as `peer` within a node where the GPUs reach each other, else `network`
   peer,             ///< the reader maps the other rank's slab; only within a node
-  network           ///< through pinned memory and MPI
+  network,          ///< through pinned memory and MPI
+  channel           ///< from device host to device host: NCCL, or on the cpu engine Gloo's mesh
 };
 
 /// What a TokenActor works with; outlives it.
@@ -136,6 +139,13 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank, D
 ///                    <------------------------   offer: there is a copy of it; else
 ///                    <------------------------   over
 ///
+/// By a channel (see <troupe/lib/channel.hpp>) the middle of it is
+///
+///                    <------------------------   offer: by channel n
+///         receives it
+///         ready      ------------------------>   sends it
+///         taken      ------------------------>   as above
+///
 /// Within a node the destination sees on the source's LoanBoard that the range was not written
 /// meanwhile. Then it is done, says so with `taken`, and nothing more comes. A put is the same,
 /// opened by the source: its request to the owner is the offer. Requests of one rank to another are
@@ -192,6 +202,7 @@ class TokenActor
     bool remapped = false;      ///< a mapping that was lost has been made anew
     Offer offer;
     std::shared_ptr<InStream> stream;
+    std::uint64_t channel = 0;    ///< this rank's number of it; 0: it goes another way
     std::uint64_t copied = 0;     ///< bytes that came over the network and are in place
     std::optional<Error> failed;  ///< ends it once no copy is under way
   };
@@ -205,6 +216,24 @@ class TokenActor
     bool offered_copy = false;
     bool ended = false;
     std::unique_ptr<OutStream> stream;
+    std::uint64_t channel = 0;  ///< this rank's number of it; 0: it goes another way
+  };
+  /// This rank's end of a channel. It belongs to an epoch, as its transfers do.
+  struct Channel {
+    enum class State {
+      begun,
+      connecting,
+      open,
+      lost  ///< the other end, or a device host, is: the end of the epoch is to come
+    };
+    int peer = 0;
+    bool sends = false;
+    std::uint32_t epoch = 0;
+    std::uint64_t of_source = 0;  ///< the source's number of it, which messages have
+    State state = State::begun;
+    std::vector<std::byte> invitation{};  ///< the destination's, once it has come
+    std::deque<TransferKey> waiting{};    ///< what can go over it
+    std::optional<TransferKey> under_way{};
   };
   using PullPtr = std::shared_ptr<Pull>;
   using LendingPtr = std::shared_ptr<Lending>;
@@ -272,6 +301,8 @@ class TokenActor
   void exclude(int rank);
   [[nodiscard]] static Error gone(int rank);
   static constexpr auto kLookEvery = std::chrono::milliseconds(50);
+  /// Bytes a second: a channel that is slower is taken for broken, after the timeout.
+  static constexpr std::uint64_t kSlowestChannel = 64u << 20;
 
   // token_source.cpp
   LendingPtr lend(const TransferKey& key, int destination, std::shared_ptr<Loan> loan,
@@ -286,6 +317,35 @@ class TokenActor
   void end_lending(LendingPtr lending);
   void start_stream(const TokenMessage& message);
   void pump(const LendingPtr& lending);
+
+  // token_channels.cpp
+  std::uint64_t add_channel(Channel channel);
+  /// The channel to that rank in that epoch, new or not.
+  std::uint64_t channel_to(int destination, std::uint32_t epoch);
+  void offer_by_channel(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
+  void other_end_joins(const TokenMessage& joins);
+  void send_next(const TokenMessage& ready);
+  void send_by_channel(std::uint64_t number, const LendingPtr& lending);
+  void receive_by_channel(const PullPtr& pull);
+  std::uint64_t channel_from(int source, std::uint32_t epoch, std::uint64_t of_source);
+  void invitation_came(const TokenPacket& packet);
+  void receive_next(std::uint64_t number, const PullPtr& pull);
+  [[nodiscard]] std::optional<std::uint64_t> find_channel(int peer, bool sends,
+                                                          std::uint64_t of_source) const;
+  template <class Op>
+  void connect_channel(std::uint64_t number, const Op& op, std::span<const std::byte> data = {});
+  /// Lets the next transfer begin, if it can.
+  void advance_channel(std::uint64_t number);
+  void end_under_way(std::uint64_t number);
+  [[nodiscard]] bool is_under_way(std::uint64_t number, const TransferKey& key) const;
+  /// A transfer has ended for another reason than that it was sent or received.
+  void leave_channel(std::uint64_t number, const TransferKey& key, const Error& error);
+  void channel_failed(std::uint64_t number, const Error& error);
+  /// Ends its transfers. `tell`: the other end.
+  void give_up_channel(std::uint64_t number, const Error& error, bool tell);
+  void channel_gone(const TokenPacket& packet);
+  /// Forgets those of epochs that have ended: the device hosts give them up by themselves.
+  void end_channels();
 
   // token_pull.cpp
   PullPtr expect(const TransferKey& key, int source, const Operand& destination, Done done);
@@ -322,6 +382,11 @@ class TokenActor
   SharedSlabs shared_;
   std::map<MappingId, Mapping> mappings_;
   std::uint32_t next_foreign_ = 1;
+  std::map<std::uint64_t, Channel> channels_;  ///< by this rank's number
+  std::uint64_t next_channel_ = 1;
+  std::size_t receiving_ = 0;  ///< over all channels
+  /// Of others to this rank, given up: epoch, source, the source's number.
+  std::set<std::tuple<std::uint32_t, int, std::uint64_t>> gone_channels_;
 };
 
 }  // namespace troupe::rank_process

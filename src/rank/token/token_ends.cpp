@@ -47,6 +47,7 @@ void TokenActor::on(const EpochEnded& ended) {
   if (ended.epoch <= ended_) return;
   ended_ = ended.epoch;
   why_ended_ = ended.why;
+  end_channels();
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) {
     if (key.epoch <= ended_) over(lending, why_ended_);
@@ -86,6 +87,11 @@ void TokenActor::exclude(int rank) {
   for (const auto& [key, lending] : lendings) {
     if (lending->destination == rank) end_lending(lending);
   }
+  std::vector<std::uint64_t> channels;
+  for (const auto& [number, channel] : channels_) {
+    if (channel.peer == rank) channels.push_back(number);
+  }
+  for (const auto number : channels) give_up_channel(number, gone(rank), false);
   std::vector<TransferKey> asked;
   for (const auto& [key, request] : requests_) {
     if (request.owner == rank) asked.push_back(key);
@@ -111,7 +117,10 @@ void TokenActor::on(Look) {
   };
   const auto pulls = pulls_;
   for (const auto& [key, pull] : pulls) {
-    if (late(pull->progress) && pull->copying == 0)
+    // Nothing is heard of what a channel brings before it is there.
+    const bool received = is_under_way(pull->channel, key);
+    const std::chrono::seconds more(received ? pull->destination.bytes / kSlowestChannel : 0);
+    if (late(pull->progress + more) && (pull->copying == 0 || received))
       fail(pull, {Errc::timeout, 0,
                   "a transfer of " + std::to_string(pull->destination.bytes) + " bytes from rank " +
                       std::to_string(pull->source) + " into buffer " +
@@ -119,7 +128,7 @@ void TokenActor::on(Look) {
   }
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) {
-    if (late(lending->progress)) {
+    if (late(lending->progress) && !is_under_way(lending->channel, key)) {
       over(lending, Error{Errc::timeout, 0,
                           "rank " + std::to_string(lending->destination) + " does not take " +
                               std::to_string(lending->bytes) + " bytes of rank " +
@@ -130,6 +139,7 @@ void TokenActor::on(Look) {
 
 bool TokenActor::on(End) {
   const Error ended{Errc::stopped, 0, "the runtime has ended"};
+  channels_.clear();
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) end_lending(lending);
   const auto pulls = pulls_;

@@ -22,13 +22,14 @@ struct TransferKey {
 
 /// Where a source's bytes are to be had.
 struct Offer {
-  std::uint64_t slab = 0;  ///< its serial, or 0: over the network
+  std::uint64_t slab = 0;  ///< its serial, or 0: over the network, or by a channel
   std::uint64_t slab_bytes = 0;
   std::uint64_t offset = 0;  ///< in the slab
   std::uint64_t bytes = 0;
   /// In a slab: what the owner's LoanBoard says as long as the bytes are right; `place` 0: nothing.
   std::uint64_t place = 0;
   std::uint64_t version = 0;
+  std::uint64_t channel = 0;  ///< the source's number for it; 0: not by a channel
 
   friend constexpr bool operator==(const Offer&, const Offer&) = default;
 };
@@ -46,14 +47,18 @@ struct TokenMessage {
     // whom is asked to who asks
     answer,  ///< the request is done, or not: code, native, text
     // source to destination
-    offer,  ///< the bytes are there: take them
-    over,   ///< what was taken is right, or will never be: code, native, text
+    offer,    ///< the bytes are there: take them
+    over,     ///< what was taken is right, or will never be: code, native, text
+    channel,  ///< payload: the invitation to channel `count`
     // destination to source
     stream,  ///< send them over the network, on stream `value`, in pieces of `count` bytes
     credit,  ///< `value` pieces more may come
     taken,   ///< they are here, or cannot be had: code, native, text; `value` 1: and they are right
+    joins,   ///< channel `count` is being connected: connect it too
+    ready,   ///< they are being received from channel `count`: send them
     // anyone
-    slab_gone  ///< `count`: the serial of a slab whose memory shall be unmapped
+    channel_gone,  ///< channel `count` is given up, by its source if `value` is 1
+    slab_gone      ///< `count`: the serial of a slab whose memory shall be unmapped
   };
 
   Kind kind{};

@@ -26,6 +26,7 @@ void TokenActor::offered(PullPtr pull, const Offer& offer) {
     return fail(pull, {Errc::invalid, 0, "an offer that was not asked for"});
   pull->offer = offer;
   if (offer.bytes == 0) return send_outcome(pull->source, Kind::taken, pull->key, {});
+  if (offer.channel != 0) return receive_by_channel(pull);
   if (offer.slab == 0 || parts_->path == TokenPath::network || !parts_->fds) {
     if (parts_->path != TokenPath::peer) return ask_for_stream(pull);
     return fail(pull, {Errc::unsupported, 0, "the rank's memory cannot be reached directly"});
@@ -130,6 +131,7 @@ void TokenActor::fail(PullPtr pull, const Error& error) {
   if (!pull->failed) {
     pull->failed = error;
     send_outcome(pull->source, Kind::taken, pull->key, error);
+    leave_channel(pull->channel, pull->key, error);
   }
   if (pull->copying == 0) finish(pull, *pull->failed);
 }

@@ -26,6 +26,12 @@ void TokenActor::make_offer(const LendingPtr& lending,
   lending->progress = context().now();
   lending->offered_copy = location.saved;
   const Offer network{.bytes = lending->bytes};
+  if (parts_->path == TokenPath::channel && lending->bytes != 0) {
+    return then(location.there, [this, lending, made](const Result<void>& there) {
+      if (lending->ended) return;
+      there.ok() ? offer_by_channel(lending, made) : over(lending, there);
+    });
+  }
   if (parts_->path == TokenPath::network || !parts_->fds ||
       !parts_->fds->reaches(lending->destination)) {
     return made(network);
@@ -100,6 +106,7 @@ void TokenActor::over(LendingPtr lending, const Result<void>& outcome) {
   if (lending->ended) return;
   send_outcome(lending->destination, Kind::over, lending->key, outcome);
   end_lending(lending);
+  if (!outcome.ok()) leave_channel(lending->channel, lending->key, outcome.error());
   if (!outcome.ok() && lending->key.requester == parts_->rank) {
     // A put that never left.
     auto& box = outbox_[static_cast<std::size_t>(lending->destination)];
@@ -112,6 +119,7 @@ void TokenActor::over(LendingPtr lending, const Result<void>& outcome) {
 
 void TokenActor::end_lending(LendingPtr lending) {
   if (std::exchange(lending->ended, true)) return;
+  leave_channel(lending->channel, lending->key, {});
   parts_->device->loans().end(lending->loan);
   lendings_.erase(lending->key);
 }
