@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <troupe/lib/blas.hpp>
+#include <troupe/lib/channel.hpp>
 #include <troupe/lib/collective.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/vector.hpp>
@@ -39,6 +40,8 @@ struct Script {
   bool blas_fails = false;        ///< queueing a dot says so
   bool dot_waits = false;         ///< queueing one takes until the communicators are given up
   bool given_up_in_time = false;  ///< they were
+  int transfers = 0;              ///< that have begun, by channels
+  std::uint64_t let_through = 0;  ///< the length of those that may end
   std::vector<std::string> ran;
   std::vector<std::string> traced;            ///< what was begun, run and ended
   std::uint64_t scratch = 0;                  ///< bytes of it that were taken last
@@ -63,6 +66,25 @@ struct Script {
 };
 Script* script = nullptr;
 
+/// Transfers wait for the script, or until they are given up.
+class ScriptedChannelEnd final : public ChannelEnd {
+ public:
+  Result<std::vector<std::byte>> invite() override { return std::vector<std::byte>(8); }
+  Result<void> connect(const std::vector<std::byte>&) override { return {}; }
+  Result<void> transfer(std::byte*, std::uint64_t bytes) override {
+    script->change([] { ++script->transfers; });
+    script->await([&] { return aborted_ || script->let_through == bytes; });
+    if (aborted_) return Error{Errc::world_reformed, 0, "given up"};
+    return {};
+  }
+  void abort() override {
+    script->change([this] { aborted_ = true; });
+  }
+
+ private:
+  bool aborted_ = false;  ///< with the script's mutex
+};
+
 class ScriptedCollectives final : public CollectiveHalf {
  public:
   Result<std::vector<std::byte>> contribute(const Place&) override {
@@ -72,6 +94,9 @@ class ScriptedCollectives final : public CollectiveHalf {
     return {};
   }
   void drop(std::uint32_t) override {}
+  Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool) override {
+    return std::shared_ptr<ChannelEnd>(std::make_shared<ScriptedChannelEnd>());
+  }
   void abort() override {
     script->change([] { ++script->aborted; });
   }
@@ -466,6 +491,26 @@ TEST_F(ReactorWithHostFunctions, TellsOfALossAlthoughNoneRuns) {
   script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
   EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
   EXPECT_FALSE(answered());
+}
+
+TEST_F(Reactor, HasEachTransferOfAChannelWaitForItselfAlone) {
+  const std::vector<std::byte> invitation(8);
+  for (const std::uint64_t number : {1, 2})
+    EXPECT_EQ(await_answer(submit(channel::Join{DType::u8, number}, 0, invitation)).code, 0u);
+  auto shorter = part(2);
+  shorter.bytes = 64;
+  (void)submit(channel::Receive{DType::u8, 1, part(1)});
+  const auto other = submit(channel::Receive{DType::u8, 2, shorter});
+  EXPECT_TRUE(script_.await([&] { return script_.transfers == 2; })) << "one waits for the other";
+  // What is queued, also on the range of a transfer, waits for neither.
+  EXPECT_EQ(await_answer(submit(memory::Nop{DType::f64})).code, 0u);
+  script_.change([&] { script_.let_through = 64; });
+  EXPECT_EQ(await_answer(other).code, 0u);
+  // The first one ends when the communicators are given up, and is waited for.
+  script_.reached.store(true);
+  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  const std::lock_guard lock(script_.mutex);
+  EXPECT_EQ(script_.aborted, 1);
 }
 
 TEST_F(ReactorWithHostFunctions, TellsOfALossWhileItQuiesces) {
