@@ -50,8 +50,8 @@ class DeviceHost {
   /// Serves until told to end or until the rank is gone; returns the exit status.
   int run();
 
-  /// Collectives that are launched ahead: beyond that the next one is set aside until one has ended.
-  /// When a communicator is given up, each of NCCL's takes some 4 ms until it sees that.
+  /// Collectives that are launched ahead: beyond that the next one is set aside until one has
+  /// ended. When a communicator is given up, each of NCCL's takes some 4 ms until it sees that.
   static constexpr Sequence kCollectivesAhead = 4;
 
  private:
