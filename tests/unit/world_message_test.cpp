@@ -96,8 +96,8 @@ void expect_truncations_refused(const std::vector<std::byte>& bytes, Decode deco
 }
 
 std::vector<Recovery> some_reports() {
-  return {{3, "kill", 17, 2, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 24, 9, 4},
-          {-1, "", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -5}};
+  return {{3, "kill", 17, 2, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 24, 25, 9, 4},
+          {-1, "", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -5}};
 }
 
 TEST(WorldMessage, AnyOtherLengthIsAnError) {
@@ -119,10 +119,10 @@ TEST(Reports, ComeBack) {
     EXPECT_EQ(a.kind, b.kind);
     EXPECT_EQ(a.iteration, b.iteration);
     EXPECT_EQ(a.epoch, b.epoch);
-    const double times_a[] = {a.detect_ms, a.quiesce_ms, a.replace_ms, a.form_ms,
-                              a.verify_ms, a.restore_ms, a.total_ms};
-    const double times_b[] = {b.detect_ms, b.quiesce_ms, b.replace_ms, b.form_ms,
-                              b.verify_ms, b.restore_ms, b.total_ms};
+    const double times_a[] = {a.detect_ms, a.quiesce_ms, a.replace_ms, a.end_ms,
+                              a.form_ms,   a.verify_ms,  a.restore_ms, a.total_ms};
+    const double times_b[] = {b.detect_ms, b.quiesce_ms, b.replace_ms, b.end_ms,
+                              b.form_ms,   b.verify_ms,  b.restore_ms, b.total_ms};
     for (std::size_t t = 0; t < 7; ++t) EXPECT_EQ(times_a[t], times_b[t]);
     EXPECT_EQ(a.lost_buffers, b.lost_buffers);
     EXPECT_EQ(a.repeated_iterations, b.repeated_iterations);
