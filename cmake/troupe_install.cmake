@@ -22,7 +22,7 @@ install(TARGETS troupe EXPORT troupe_targets LIBRARY DESTINATION lib)
 install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
 install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
 install(DIRECTORY include/troupe DESTINATION include)
-install(FILES README.md LICENSE DESTINATION share/doc/troupe)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION share/doc/troupe)
 install(DIRECTORY docs DESTINATION share/doc/troupe FILES_MATCHING PATTERN "*.md")
 install(FILES config/troupe.conf.example DESTINATION share/troupe)
 install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch scripts/slurm/drill.sbatch
@@ -37,3 +37,5 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/troupe-config-v
 install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake cmake/troupe_kernels.cmake
               ${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
         DESTINATION lib/cmake/troupe)
+configure_file(cmake/troupe.pc.in ${PROJECT_BINARY_DIR}/generated/troupe.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/troupe.pc DESTINATION lib/pkgconfig)

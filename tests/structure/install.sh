@@ -33,6 +33,15 @@ cp "$here/consumer/CMakeLists.txt" "$work/consumer/"
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" -DCMAKE_PREFIX_PATH="$work/moved"
 "$cmake" --build "$work/consumer/build"
 
+# The same without CMake.
+export PKG_CONFIG_PATH=$work/moved/lib/pkgconfig
+[[ $(pkg-config --modversion troupe) == "$(sed -n 's/^project(troupe VERSION \([^ ]*\).*/\1/p' "$source_tree/CMakeLists.txt")" ]] ||
+  fail "pkg-config tells another version"
+read -ra flags < <(pkg-config --cflags --libs troupe)
+"$cxx" -std=c++20 -o "$work/by-pkg-config" "$work/consumer/main.cpp" "${flags[@]}" \
+  -Wl,-rpath,"$(pkg-config --variable=libdir troupe)" || fail "the README's program is not built with pkg-config's flags"
+(cd / && "$work/by-pkg-config" --help >/dev/null) || fail "the program built with pkg-config's flags does not run"
+
 ranks=2
 export TROUPE_ENGINE=${TROUPE_TEST_BACKEND:-cpu}
 if [[ $TROUPE_ENGINE == cuda ]] && (($("$source_tree/scripts/lib/gpu_count.sh") < ranks)); then ranks=1; fi

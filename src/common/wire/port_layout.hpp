@@ -63,7 +63,7 @@ static_assert(kLaneCount <= 32);
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 8;
+inline constexpr std::uint64_t kPortVersion = 9;
 inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 
