@@ -8,10 +8,11 @@
 # 2. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
 #    troupe's own kernels are compiled but hardly optimised, and the tests are brief (-DTROUPE_BRIEF_TESTS=ON): of the
 #    unit tests there are those alone that steps 3 and 4 shorten or lack; conformance tests try fewer combinations of
-#    types, and shorter arrays
+#    types, and shorter arrays; netlib judges two types of BLAS, and the largest model of the protocol is left out
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
-# 5. build/release: all of CTest, two minutes of random programs among them; its summary ends the output
+# 5. build/release: all of CTest, a minute of random programs (two where tests are not brief) among them; its summary ends
+#    the output
 #
 # The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
 # tests of step 5 run on this machine's GPUs. Exit status: 0 if everything passed, 1 otherwise.
