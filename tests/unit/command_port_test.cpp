@@ -12,6 +12,7 @@
 #include <troupe/lib/vector.hpp>
 
 #include "command_port_rig.hpp"
+#include "common/core/continuations.hpp"
 #include "rank/device/host/watcher.hpp"
 
 namespace troupe::rank_process {
@@ -352,6 +353,8 @@ TEST(CommandPort, FourThreadsKeepTheirOrdersAndAllResolve) {
   serving.join();
   rig.port.drain();
   watcher->reset();
+  // What the watcher has resolved is told on threads of their own.
+  EXPECT_TRUE(detail::wait_for_continuations(std::chrono::seconds(60)));
   EXPECT_EQ(resolved, kThreads * kEach);
   EXPECT_EQ(rig.port.retired(), kThreads * kEach);
 }
