@@ -59,10 +59,12 @@ int act(Runtime& runtime) {
   if (config.flag("run")) run(runtime);
   if (config.flag("ails") && runtime.world().rank() == 0) {
     for (int i = 0; i < 3; ++i)
-      runtime.device().inject_health({0, HealthKind::memory, "some memory is bad", false});
+      runtime.device().inject_health({0, HealthKind::memory, "some memory is bad", false, 94});
   }
   while (config.flag("ails") && runtime.world().health_events().empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Every rank is told all of it.
+  if (config.flag("ails") && runtime.world().health_events().front().xid != 94) return kExitFailure;
   if (config.integer("late") >= 0)
     come_late(runtime, static_cast<int>(config.integer("late")), 150);
   while (config.flag("stay")) std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -39,7 +39,8 @@ void WorldFollower::receive(const WorldMessage& message) {
                                 {static_cast<Errc>(message.code), message.native, message.text});
     case Kind::health_told:
       return actions_->health_told({message.rank, static_cast<HealthKind>(message.code),
-                                    message.text, message.repeated != 0});
+                                    message.text, message.repeated != 0,
+                                    static_cast<std::uint64_t>(message.step)});
     case Kind::inquire: return actions_->answer(message.formation);
     case Kind::stop:
       return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
@@ -149,6 +150,7 @@ void WorldFollower::device_event(const DeviceEvent& event) {
                            .round = round_,
                            .rank = rank_,
                            .code = static_cast<std::uint32_t>(health->event.kind),
+                           .step = static_cast<std::int64_t>(health->event.xid),
                            .repeated = health->event.failing ? 1 : 0,
                            .text = health->event.text});
   }

@@ -46,7 +46,7 @@ struct WorldMessage {
     rejoin,     ///< a spectator's GPU is back
     withdraw,   ///< this rank's GPU says that it is failing: the world is to go on without it
     health,    ///< what its GPU says of its health; code: HealthKind, repeated: 1 if it is failing;
-               ///< text
+               ///< step: its Xid, or 0; text
     late,      ///< a relay has waited for long for the answers of these ranks: parts
     stalled,   ///< this rank makes no progress
     standing,  ///< where its program is: text, step; detect_us: for how long it has waited;
