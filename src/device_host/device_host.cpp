@@ -113,11 +113,26 @@ DeviceHost::~DeviceHost() {
   batches_.discard();
 }
 
+void DeviceHost::say_ready_or_prepare() {
+  const auto say_ready = [this] {
+    send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
+  };
+  const auto standby = static_cast<wire::Standby>(options_.standby);
+  if (standby != wire::Standby::alone) say_ready();
+  if (standby == wire::Standby::no) return;
+  const bool prepares = helpers_.start([this, standby, say_ready]() -> Helpers::Finish {
+    (void)engine_->collectives().prepare_connect();  // forming itself will say what is wrong
+    if (standby == wire::Standby::alone) return say_ready;
+    return [] {};
+  });
+  if (!prepares && standby == wire::Standby::alone) say_ready();
+}
+
 int DeviceHost::run() {
   beat(SteadyClock::time());
   header().life.hold();
   header().host_pid.store(::getpid());
-  send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
+  say_ready_or_prepare();
   for (const auto lane :
        {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
     open_lane(lane);
@@ -128,12 +143,6 @@ int DeviceHost::run() {
     for (const auto& stamp : header().libraries) {
       if (const auto lane = known_library_lane(stamp.library())) open_lane(*lane);
     }
-  }
-  if (options_.standby != 0) {
-    (void)helpers_.start([this]() -> Helpers::Finish {
-      (void)engine_->collectives().prepare_connect();  // forming itself will say what is wrong
-      return [] {};
-    });
   }
   last_progress_ = SteadyClock::time();
   ::prctl(PR_SET_TIMERSLACK,

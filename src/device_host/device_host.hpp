@@ -296,6 +296,8 @@ class DeviceHost {
   /// Runs `job` on a helper. False if all helpers are busy: `request` is answered with an error.
   bool on_helper(const wire::Control& request, Helpers::Job job);
 
+  /// A standby that stays alone prepares first.
+  void say_ready_or_prepare();
   /// Answers what is done; during quiescence, sees whether all is drained. True if anything
   /// changed.
   bool complete();

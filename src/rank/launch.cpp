@@ -60,14 +60,15 @@ struct SpinTimes {
   std::chrono::nanoseconds reactor;  ///< after the last command, when nobody waits
 };
 SpinTimes spin_times(const Config& config, int cores) {
-  using std::chrono::microseconds, std::chrono::milliseconds;
+  using std::chrono::milliseconds;
   if (config.text("spin") != "auto") {
     const auto time = config.duration("spin");
     return {time, time};
   }
   // A rank has two threads that spin: its own, and its device host's reactor. To wake both takes a
-  // quarter of a millisecond: half a percent of the longest wait without that.
-  return cores >= 3 ? SpinTimes{milliseconds(50), microseconds(200)} : SpinTimes{};
+  // quarter of a millisecond: half a percent of the longest wait without that. To wake the reactor
+  // alone takes 50 us, three percent of the time that it spins.
+  return cores >= 3 ? SpinTimes{milliseconds(50), milliseconds(2)} : SpinTimes{};
 }
 
 }  // namespace
@@ -189,6 +190,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.completion = completion == "host_fn" ? wire::Completion::host_fn
                       : completion == "sync"  ? wire::Completion::sync
                                               : wire::Completion::event;
+  if (config.text("standby") == "local") launch.standby = wire::Standby::alone;
   launch.spin_us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(spin.reactor).count());
   launch.ring_bytes = 4096;

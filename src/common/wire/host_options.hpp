@@ -12,18 +12,25 @@ enum class Completion : std::uint32_t {
   sync      ///< wait for each batch before the next: for debugging
 };
 
+/// What a device host is started as.
+enum class Standby : std::uint32_t {
+  no,       ///< it serves from the start
+  forming,  ///< it is ready at once, and forms a communicator with other standbys
+  alone     ///< it is ready once it has prepared what forming a communicator wants of it alone
+};
+
 /// Everything a device host is started with. Crosses the process boundary on its command
 /// line, and the module boundary (isolation = thread) as it is.
 struct HostOptions {
-  int segment_fd = -1;       ///< the port segment (PortHeader)
-  int command_bell_fd = -1;  ///< eventfd: commands wait
-  int reply_bell_fd = -1;    ///< eventfd: replies wait
-  int socket_fd = -1;        ///< control messages
-  int flight_fd = -1;        ///< the flight recorder's segment (FlightHeader)
-  int device = 0;            ///< ordinal among the visible devices
-  int threads = 1;           ///< host threads a cpu engine may compute with
-  int standby = 0;           ///< 1: open all lanes ahead of promotion
-  int in_process = 0;        ///< 1: a thread of the rank
+  int segment_fd = -1;        ///< the port segment (PortHeader)
+  int command_bell_fd = -1;   ///< eventfd: commands wait
+  int reply_bell_fd = -1;     ///< eventfd: replies wait
+  int socket_fd = -1;         ///< control messages
+  int flight_fd = -1;         ///< the flight recorder's segment (FlightHeader)
+  int device = 0;             ///< ordinal among the visible devices
+  int threads = 1;            ///< host threads a cpu engine may compute with
+  std::uint32_t standby = 0;  ///< a Standby
+  int in_process = 0;         ///< 1: a thread of the rank
   std::uint64_t memory_limit = 0;
   std::uint32_t completion = 0;
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps

@@ -32,9 +32,10 @@ class MpiLoop {
   /// host's reactor, this one, and MpiBulk's.
   static constexpr int kCoresToSpin = 4;
   /// After the last sign of life it spins for so long, because a request is often followed by
-  /// another; and for so long while something is under way. Then its end is far enough off that
-  /// waking up for it does not count.
-  static constexpr auto kSpinTime = std::chrono::microseconds(300);
+  /// another, and one that comes upon a thread that sleeps takes twice as long; and for so long
+  /// while something is under way. Then its end is far enough off that waking up for it does not
+  /// count.
+  static constexpr auto kSpinTime = std::chrono::milliseconds(2);
   static constexpr auto kLongestSpin = std::chrono::milliseconds(20);
 
   /// What the thread does for its actors beside their turns. All of it is called on the thread.

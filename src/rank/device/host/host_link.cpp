@@ -62,16 +62,17 @@ HostLink::~HostLink() {
 }
 
 wire::HostOptions HostLink::options(bool standby) const {
-  wire::HostOptions options{.device = launch_.device,
-                            .threads = launch_.threads,
-                            .standby = standby ? 1 : 0,
-                            .in_process = launch_.in_process ? 1 : 0,
-                            .memory_limit = launch_.memory_limit,
-                            .completion = static_cast<std::uint32_t>(launch_.completion),
-                            .spin_us = launch_.spin_us,
-                            .other_hosts = launch_.other_hosts ? 1 : 0,
-                            .reproducible = launch_.reproducible ? 1 : 0,
-                            .register_buffers = launch_.register_buffers ? 1 : 0};
+  wire::HostOptions options{
+      .device = launch_.device,
+      .threads = launch_.threads,
+      .standby = static_cast<std::uint32_t>(standby ? launch_.standby : wire::Standby::no),
+      .in_process = launch_.in_process ? 1 : 0,
+      .memory_limit = launch_.memory_limit,
+      .completion = static_cast<std::uint32_t>(launch_.completion),
+      .spin_us = launch_.spin_us,
+      .other_hosts = launch_.other_hosts ? 1 : 0,
+      .reproducible = launch_.reproducible ? 1 : 0,
+      .register_buffers = launch_.register_buffers ? 1 : 0};
   check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
   launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
   return options;

@@ -33,6 +33,7 @@ struct HostLaunch {
   int threads = 1;
   std::uint64_t memory_limit = 0;
   wire::Completion completion = wire::Completion::event;
+  wire::Standby standby = wire::Standby::forming;  ///< what standbys are
   std::uint32_t spin_us = 0;
   bool other_hosts = false;             ///< some ranks of the job are on other hosts
   bool reproducible = false;            ///< sums over ranks always have the same bits
