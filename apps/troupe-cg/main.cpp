@@ -305,20 +305,10 @@ std::vector<OrderedFault> faults_of_this_rank(const Options& options, World& wor
   return faults;
 }
 
-Result<void> check_against_world(const Options& options, const World& world) {
-  for (const auto& fault : options.faults) {
-    if (fault.rank < world.size()) continue;
-    return Error{Errc::invalid, 0,
-                 "--fault: there is no rank " + std::to_string(fault.rank) + " among " +
-                     std::to_string(world.size())};
-  }
-  return {};
-}
-
 int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
-  world.agree(check_against_world(options, world));
+  world.agree(check_ranks(options.faults, world.size()));
   Report report;
   report.problem = describe(options);
   report.engine = runtime.device().info().engine;

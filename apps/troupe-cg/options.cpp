@@ -10,8 +10,6 @@
 namespace troupe::cg {
 namespace {
 
-constexpr std::string_view kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
-
 Error bad(const std::string& option, const std::string& value, const std::string& why) {
   return {Errc::invalid, 0, fmt::format("--{} {}: {}", option, value, why)};
 }
@@ -35,40 +33,6 @@ Result<std::array<std::int64_t, 3>> parse_stencil(const std::string& text) {
   if (points.size() == 1) return std::array{points[0], points[0], points[0]};
   if (points.size() != 3) return bad("stencil", text, "wants one number or three");
   return std::array{points[0], points[1], points[2]};
-}
-
-Result<OrderedFault> parse_fault(const std::string& text) {
-  const auto wrong = [&](const std::string& why) {
-    return bad("fault", text, fmt::format("{}; the form is KIND@ITERATION:RANK", why));
-  };
-  const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
-  if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
-  OrderedFault fault;
-  const auto name = text.substr(0, at);
-  const auto kind = memory::fault_kind(name);
-  fault.failing_gpu = name == "failing-gpu";
-  if (!kind && !fault.failing_gpu) {
-    return wrong(
-        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, "
-                    "illegal-address, trap, assert, misaligned)",
-                    name));
-  }
-  if (kind) fault.kind = *kind;
-  const auto when = text.substr(at + 1, colon - at - 1);
-  if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
-    if (fault.failing_gpu) return wrong("failing-gpu comes in an iteration");
-    fault.phase = when;
-  } else if (!whole(when, fault.iteration) || fault.iteration < 0) {
-    return wrong(fmt::format(
-        "'{}' is neither an iteration nor a phase (halt, quiesce, replace, form, verify, restore)",
-        when));
-  }
-  std::int64_t rank = 0;
-  if (!whole(std::string_view(text).substr(colon + 1), rank) || rank < 0 || rank > INT32_MAX) {
-    return wrong(fmt::format("'{}' is no rank", text.substr(colon + 1)));
-  }
-  fault.rank = static_cast<int>(rank);
-  return fault;
 }
 
 /// An option that does not change what the state of an iteration is.
@@ -125,12 +89,7 @@ std::vector<OptionSpec> option_specs() {
                   "iterations between commits of the state",
                   {},
                   "1"}),
-      on_the_way(
-          {"fault", OptionType::list, "", "KIND@ITER:RANK",
-           "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
-           "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
-           "failing-gpu: the GPU says that it is failing; ITER: an iteration, or a phase of "
-           "recovery"}),
+      fault_option(),
       on_the_way({"history", OptionType::flag, "off", "", "report the residual at every check"}),
       on_the_way(
           {"record", OptionType::flag, "on", "", "run each iteration as one recorded sequence"}),
@@ -167,11 +126,9 @@ Result<Options> parse_options(const Config& config) {
   options.max_iterations = config.integer("max-iter");
   options.check_every = config.integer("check-every");
   options.commit_every = config.integer("commit-every");
-  for (const auto& text : config.list("fault")) {
-    auto fault = parse_fault(text);
-    if (!fault) return fault.error();
-    options.faults.push_back(std::move(*fault));
-  }
+  auto faults = ordered_faults(config);
+  if (!faults) return faults.error();
+  options.faults = std::move(*faults);
   options.history = config.flag("history");
   options.record = config.flag("record");
   options.json = config.text("json");

@@ -6,20 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include <troupe/ordered_fault.hpp>
 #include <troupe/troupe.hpp>
 
 namespace troupe::cg {
-
-/// One ordered fault: `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a
-/// recovery. `failing-gpu@iteration:rank`: nothing breaks, but the rank's GPU says that it is
-/// failing.
-struct OrderedFault {
-  memory::FaultKind kind{};
-  bool failing_gpu = false;
-  std::int64_t iteration = -1;  ///< -1: in `phase`
-  std::string phase;
-  int rank = 0;
-};
 
 /// What the residual is multiplied by in each iteration: nothing; the inverse of the diagonal; a
 /// multigrid cycle, see Multigrid. The numbers stand in saved states.

@@ -28,7 +28,7 @@ enum class OptionType : std::uint8_t {
 
 /// One declared option. `minimum` and `maximum` are written in the option's own notation.
 struct OptionSpec {
-  std::string name;  ///< lower-case words joined by '-': "check-every"
+  std::string name;  ///< lower-case words joined by '-': "check-every"; or by '_'
   OptionType type;
   std::string fallback;  ///< the default; must itself be a valid value
   std::string
@@ -41,6 +41,8 @@ struct OptionSpec {
   /// A saved state of a run with another value is another problem's, and is not taken up. False for
   /// options that say how long to go on, how to do it, or what to print.
   bool shapes_result = true;
+  /// `-b 8` or `-b8` on the command line in place of `--minbytes 8`; '\0': there is no short form.
+  char letter = '\0';
 };
 
 /// The options that every troupe program has.

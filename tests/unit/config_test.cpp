@@ -27,7 +27,7 @@ const std::vector<OptionSpec>& options() {
       {"title", text, "", "TEXT", "printed above the report"},
       {"fault", list, "", "FAULT", "inject a fault", {}},
       {"phase", list, "", "PHASE", "phases to trace", {"form", "verify"}},
-      {"chunk", bytes, "1MiB", "SIZE", "bytes per message", {}, "4KiB", "1GiB"},
+      {"chunk", bytes, "1MiB", "SIZE", "bytes per message", {}, "4KiB", "1GiB", true, 'c'},
       {"pause", duration, "10ms", "TIME", "between steps", {}, "", "1h"},
   };
   return list_of_all;
@@ -190,6 +190,16 @@ TEST_F(ConfigTest, Flags) {
   EXPECT_EQ(bad({"--verbose", "input.dat"}), "command line: verbose: 'input.dat' is not on or off");
 }
 
+TEST_F(ConfigTest, AnOptionMayHaveALetter) {
+  EXPECT_EQ(good({"-c", "8KiB"}).bytes("chunk"), 8192U);
+  EXPECT_EQ(good({"-c8KiB"}).source("chunk"), "command line");
+  EXPECT_NE(good({"--help"}).help_text("program", "Does it.").find("-c [ --chunk ] SIZE"),
+            std::string::npos);
+  EXPECT_EQ(bad({"-c"}), "command line: --chunk: needs a value");
+  EXPECT_EQ(bad({"-c", "lots"}), "command line: chunk: 'lots' is not a size such as 64MiB");
+  EXPECT_EQ(bad({"-c", "4KiB", "--chunk", "4KiB"}), "command line: chunk: given twice");
+  EXPECT_EQ(bad({"-c", "--verbose"}), "command line: --chunk: needs a value");
+}
 TEST_F(ConfigTest, UnknownKeys) {
   EXPECT_EQ(bad({"--chek-every", "3"}),
             "command line: unknown option '--chek-every'; did you mean --check-every?");

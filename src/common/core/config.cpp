@@ -110,12 +110,17 @@ Result<void> add(Layer& layer, const OptionSpec& spec, std::string_view text, st
   return {};
 }
 
+/// "minbytes,b", as Boost wants the names of an option.
+std::string names_of(const OptionSpec& option) {
+  return option.letter == '\0' ? option.name : option.name + ',' + option.letter;
+}
+
 Result<Layer> read_command_line(int argc, const char* const* argv, Options options) {
   po::options_description description;
   for (const auto& option : options) {
     auto* value = po::value<std::string>();
     if (option.type == OptionType::flag) value->implicit_value("on");
-    description.add_options()(option.name == "help" ? "help,h" : option.name.c_str(), value);
+    description.add_options()(names_of(option).c_str(), value);
   }
   namespace style = po::command_line_style;
   po::parsed_options parsed(&description);
@@ -123,8 +128,7 @@ Result<Layer> read_command_line(int argc, const char* const* argv, Options optio
     parsed =
         po::command_line_parser(std::vector<std::string>(argv + std::min(argc, 1), argv + argc))
             .options(description)
-            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next |
-                   style::allow_short | style::allow_dash_for_short | style::short_allow_next)
+            .style(style::unix_style & ~(style::allow_guessing | style::allow_sticky))
             .allow_unregistered()
             .run();
   } catch (const po::error_with_option_name& error) {
@@ -354,14 +358,15 @@ std::string Config::help_text(std::string_view program, std::string_view synopsi
   po::options_description runtime("Runtime options", 100, 60);
   for (const auto& [spec, of_runtime, value] : entries_) {
     auto& group = of_runtime ? runtime : application;
-    const auto* name = spec.name == "help" ? "help,h" : spec.name.c_str();
+    const auto name = names_of(spec);
     if (spec.placeholder.empty()) {
-      group.add_options()(name, spec.help.c_str());
+      group.add_options()(name.c_str(), spec.help.c_str());
       continue;
     }
     auto text = spec.help;
     if (!spec.fallback.empty()) text += fmt::format(" (default {})", spec.fallback);
-    group.add_options()(name, po::value<std::string>()->value_name(spec.placeholder), text.c_str());
+    group.add_options()(name.c_str(), po::value<std::string>()->value_name(spec.placeholder),
+                        text.c_str());
   }
   std::ostringstream out;
   out << "Usage: " << program << " [options]\n" << synopsis << "\n\n";
@@ -374,8 +379,7 @@ std::string Config::help_text(std::string_view program, std::string_view synopsi
 }
 
 std::string Config::print() const {
-  std::size_t name_width = 0;
-  std::size_t value_width = 0;
+  std::size_t name_width = 0, value_width = 0;
   const auto printed = [](const Entry& e) {
     return e.spec.name != "config" && !contains(kRequests, e.spec.name);
   };

@@ -110,7 +110,7 @@ std::vector<OptionSpec> runtime_options() {
       {"config", text, "", "FILE", "read settings from FILE"},
       {"print-config", flag, "off", "", "print every setting and its source, then exit"},
       {"version", flag, "off", "", "print the version, then exit"},
-      {"help", flag, "off", "", "print this text, then exit"},
+      {"help", flag, "off", "", "print this text, then exit", {}, {}, {}, true, 'h'},
   };
   // clang-format on
   // The others say where and how to compute, not what.

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <troupe/config.hpp>
+#include <troupe/lib/fault_kind.hpp>
+
+namespace troupe {
+
+/// A fault that a program is told to let a device host suffer: one value of its option --fault.
+/// `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a recovery.
+/// `failing-gpu@iteration:rank`: nothing breaks, but the rank's GPU says that it is failing.
+struct OrderedFault {
+  memory::FaultKind kind{};
+  bool failing_gpu = false;
+  std::int64_t iteration = -1;  ///< -1: in `phase`
+  std::string phase;            ///< as World::inject_in_phase has it
+  int rank = 0;
+};
+
+/// The option --fault, for a program's own options.
+OptionSpec fault_option();
+/// The values of that option. Errors: invalid, one line that names the option and the form.
+Result<std::vector<OrderedFault>> ordered_faults(const Config& config);
+/// Whether `ranks` ranks have all that are named. Errors: invalid.
+Result<void> check_ranks(const std::vector<OrderedFault>& faults, int ranks);
+
+}  // namespace troupe

@@ -1,0 +1,87 @@
+#include <troupe/ordered_fault.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
+
+bool whole_number(std::string_view text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+Result<OrderedFault> parse_fault(const std::string& text) {
+  const auto wrong = [&](const std::string& why) {
+    return Error{Errc::invalid, 0,
+                 fmt::format("--fault {}: {}; the form is KIND@ITERATION:RANK", text, why)};
+  };
+  const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
+  if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
+  OrderedFault fault;
+  const auto name = text.substr(0, at);
+  const auto kind = memory::fault_kind(name);
+  fault.failing_gpu = name == "failing-gpu";
+  if (!kind && !fault.failing_gpu) {
+    return wrong(
+        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, "
+                    "illegal-address, trap, assert, misaligned)",
+                    name));
+  }
+  if (kind) fault.kind = *kind;
+  const auto when = text.substr(at + 1, colon - at - 1);
+  if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
+    if (fault.failing_gpu) return wrong("failing-gpu comes in an iteration");
+    fault.phase = when;
+  } else if (!whole_number(when, fault.iteration) || fault.iteration < 0) {
+    return wrong(fmt::format(
+        "'{}' is neither an iteration nor a phase (halt, quiesce, replace, form, verify, restore)",
+        when));
+  }
+  std::int64_t rank = 0;
+  if (!whole_number(std::string_view(text).substr(colon + 1), rank) || rank < 0 ||
+      rank > INT32_MAX) {
+    return wrong(fmt::format("'{}' is no rank", text.substr(colon + 1)));
+  }
+  fault.rank = static_cast<int>(rank);
+  return fault;
+}
+
+}  // namespace
+
+OptionSpec fault_option() {
+  OptionSpec option{
+      "fault", OptionType::list, "", "KIND@ITER:RANK",
+      "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
+      "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
+      "failing-gpu: the GPU says that it is failing; ITER: an iteration, or a phase of "
+      "recovery"};
+  option.shapes_result = false;
+  return option;
+}
+
+Result<std::vector<OrderedFault>> ordered_faults(const Config& config) {
+  std::vector<OrderedFault> faults;
+  for (const auto& text : config.list("fault")) {
+    auto fault = parse_fault(text);
+    if (!fault) return fault.error();
+    faults.push_back(std::move(*fault));
+  }
+  return faults;
+}
+
+Result<void> check_ranks(const std::vector<OrderedFault>& faults, int ranks) {
+  for (const auto& fault : faults) {
+    if (fault.rank < ranks) continue;
+    return Error{Errc::invalid, 0,
+                 fmt::format("--fault: there is no rank {} among {}", fault.rank, ranks)};
+  }
+  return {};
+}
+
+}  // namespace troupe
