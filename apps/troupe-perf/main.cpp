@@ -1,0 +1,166 @@
+// Times collectives, transfers by token and messages to actors, in nccl-tests' table, and checks
+// what they give.
+//
+//   mpirun -n N troupe-perf -b 8 -e 128M -f 2 [--operation all_gather] [--peer nccl] [-J FILE]
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "measure.hpp"
+#include "report.hpp"
+#include "troupe_side.hpp"
+
+namespace troupe::perf {
+namespace {
+
+void print(const World& world, const std::string& text) {
+  if (world.rank() != 0) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+std::string describe_device(Runtime& runtime, int colour) {
+  const auto& world = runtime.world();
+  const auto& info = runtime.device().info();
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}",
+                     world.rank(), colour, ::getpid(), host, world.local_rank(),
+                     info.bus_id.empty() ? info.uuid : info.bus_id, info.name);
+}
+
+/// One that fails elsewhere, too, ends the program in good order.
+std::unique_ptr<Side> make_peer(World& world, Collectives& ranks, const Options& options,
+                                int colour, std::uint64_t capacity) {
+  std::unique_ptr<Side> peer;
+  Result<void> made;
+  try {
+    peer = load_peer(options.peer, {.rank = ranks.rank(),
+                                    .size = ranks.size(),
+                                    .colour = colour,
+                                    .local_rank = world.local_rank(),
+                                    .capacity = capacity,
+                                    .first_one = [&](const PeerSetup::Id& id) {
+                                      return ranks.gather_values(id).front();
+                                    }});
+  } catch (const Exception&) {
+    throw;
+  } catch (const std::exception& e) {
+    made = Error{Errc::invalid, 0, e.what()};
+  }
+  world.agree(made);
+  return peer;
+}
+
+/// All kinds of calls: types, reductions and roots.
+std::vector<Call> kinds(const Options& options, int size) {
+  const auto& of = traits(options.operation);
+  const auto reductions = of.reduces ? options.reductions : std::vector{ReduceOp::sum};
+  std::vector<int> roots{std::max(0, options.root)};
+  if (options.root < 0 && of.rooted)
+    for (int root = 1; root < size; ++root) roots.push_back(root);
+  std::vector<Call> calls;
+  for (const auto dtype : options.dtypes)
+    for (const auto reduction : reductions)
+      for (const int root : roots) calls.push_back({options.operation, dtype, reduction, root});
+  return calls;
+}
+
+/// Faults in iterations that do not come are no faults.
+Result<void> check_iterations(const Options& options, std::size_t rows) {
+  const std::int64_t halves = traits(options.operation).in_place ? 2 : 1;
+  const auto all = static_cast<std::int64_t>(rows) * halves * options.iterations *
+                   std::max<std::int64_t>(1, options.replays);
+  for (const auto& fault : options.faults) {
+    if (fault.iteration < all) continue;
+    return Error{Errc::invalid, 0,
+                 fmt::format("--fault: there is no iteration {} among {}", fault.iteration, all)};
+  }
+  return {};
+}
+
+int run(Runtime& runtime) {
+  auto& world = runtime.world();
+  const auto options = parse_options(runtime.config()).take();
+  const auto engine = runtime.device().info().engine;
+  world.agree(check_against_world(options, world.size(), engine));
+  const int size = options.group == 0 ? world.size() : options.group;
+  const int colour = world.rank() / size;
+  const auto all_kinds = kinds(options, size);
+  const auto sizes = options.sizes();
+  world.agree(check_iterations(options, all_kinds.size() * sizes.size()));
+
+  Group group;
+  if (size != world.size()) group = world.split(colour);
+  Collectives& ranks = size != world.size() ? static_cast<Collectives&>(group) : world;
+  const auto capacity = static_cast<std::uint64_t>(options.largest);
+  const auto ours = options.operation == Operation::tell
+                        ? make_tell_side(runtime, ranks)
+                        : make_troupe_side(runtime, ranks, capacity);
+  const auto peer =
+      options.peer.empty() ? nullptr : make_peer(world, ranks, options, colour, capacity);
+  const Setting setting{.engine = engine,
+                        .ranks = world.size(),
+                        .group = size,
+                        .devices = world.gather_text(describe_device(runtime, colour))};
+  print(world, heading(setting, options));
+
+  Measurement measurement(runtime, options, ranks.rank(), size);
+  measurement.settle();
+  Report report;
+  for (auto call : all_kinds) {
+    const auto largest = options.largest / static_cast<std::int64_t>(size_of(call.dtype));
+    const bool has_peer = peer && peer->lacks(call).empty();
+    measurement.warm_up(*ours, call, largest);
+    if (has_peer) measurement.warm_up(*peer, call, largest);
+    for (const auto bytes : sizes) {
+      call.count = count_of(call.operation, bytes, call.dtype, size);
+      Row row;
+      row.call = call;
+      row.bytes = extents(call, 0, size).largest() * static_cast<std::int64_t>(size_of(call.dtype));
+      for (const bool in_place : {false, true}) {
+        if (in_place && !traits(call.operation).in_place) continue;
+        auto one = call;
+        one.in_place = in_place;
+        (in_place ? row.in_place : row.out_of_place) =
+            measurement.measure(*ours, one, largest, true, row);
+        if (!has_peer) continue;
+        (in_place ? row.peer_in_place : row.peer_out_of_place) =
+            measurement.measure(*peer, one, largest, false, row);
+      }
+      print(world, to_text(row, options));
+      report.rows.push_back(std::move(row));
+    }
+  }
+  print(world, footing(report, options));
+  Result<void> written;
+  for (const auto& path : options.json)
+    if (world.rank() == 0 && written.ok()) written = write_json(path, report, setting, options);
+  world.agree(written);
+  return report.failures() == 0 ? kExitSuccess : kExitFailure;
+}
+
+}  // namespace
+}  // namespace troupe::perf
+
+int main(int argc, char** argv) {
+  using namespace troupe;
+  // This program's own default: its table says what the log would.
+  ::setenv("TROUPE_LOG_LEVEL", "error", 0);
+  const Program program{
+      "troupe-perf",
+      "Times collectives, transfers by token and messages between the ranks of an MPI job, and "
+      "checks what they give: with the options and the table of nccl-tests. Ends with 0 if all "
+      "values are right.",
+      perf::option_specs()};
+  auto words = perf::rewritten(argc, argv);
+  return run_program(argc, words.data(), program, perf::run,
+                     [](const Config& config) -> Result<void> {
+                       const auto options = perf::parse_options(config);
+                       return options.ok() ? Result<void>() : Result<void>(options.error());
+                     });
+}

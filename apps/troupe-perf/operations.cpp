@@ -1,0 +1,109 @@
+#include "operations.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace troupe::perf {
+namespace {
+
+constexpr std::int64_t kPartBytes = 16;  ///< that parts are multiples of
+
+using enum collective::ReduceOp;
+
+constexpr std::array<OperationTraits, kOperationCount> kTraits = {{
+    {.name = "all_reduce", .reduces = true},
+    {.name = "all_gather", .parts = true, .all_but_one = true},
+    {.name = "reduce_scatter", .reduces = true, .parts = true, .all_but_one = true},
+    {.name = "broadcast", .rooted = true},
+    {.name = "reduce", .reduces = true, .rooted = true},
+    {.name = "all_to_all", .parts = true, .in_place = false, .all_but_one = true},
+    {.name = "gather", .rooted = true, .parts = true, .all_but_one = true},
+    {.name = "scatter", .rooted = true, .parts = true, .all_but_one = true},
+    {.name = "send_recv", .in_place = false},
+    {.name = "fetch", .in_place = false, .collective = false},
+    {.name = "put", .in_place = false, .collective = false},
+    {.name = "tell", .in_place = false, .collective = false},
+}};
+
+struct Named {
+  DType dtype;
+  std::string_view name;
+};
+constexpr std::array<Named, 12> kTypes = {{{DType::i8, "int8"},
+                                           {DType::u8, "uint8"},
+                                           {DType::i32, "int32"},
+                                           {DType::u32, "uint32"},
+                                           {DType::i64, "int64"},
+                                           {DType::u64, "uint64"},
+                                           {DType::f16, "half"},
+                                           {DType::f32, "float"},
+                                           {DType::f64, "double"},
+                                           {DType::bf16, "bfloat16"},
+                                           {DType::f8e4m3, "f8e4m3"},
+                                           {DType::f8e5m2, "f8e5m2"}}};
+
+}  // namespace
+
+const OperationTraits& traits(Operation operation) {
+  return kTraits[static_cast<std::size_t>(operation)];
+}
+
+Extents extents(const Call& call, int rank, int size) {
+  const auto whole = call.count * size;
+  const auto own = call.count * rank;
+  switch (call.operation) {
+    case Operation::all_gather:
+    case Operation::gather: return {call.count, whole, call.in_place ? own : 0, 0};
+    case Operation::reduce_scatter:
+    case Operation::scatter: return {whole, call.count, 0, call.in_place ? own : 0};
+    case Operation::all_to_all: return {whole, whole, 0, 0};
+    default: return {call.count, call.count, 0, 0};
+  }
+}
+
+std::int64_t count_of(Operation operation, std::int64_t bytes, DType dtype, int size) {
+  const auto element = static_cast<std::int64_t>(size_of(dtype));
+  const auto count = bytes / element;
+  if (!traits(operation).parts) return count;
+  const auto step = kPartBytes / element;
+  return count / size / step * step;
+}
+
+Bandwidth bandwidth(const Call& call, int size, double seconds) {
+  const auto& of = traits(call.operation);
+  const auto elements = call.count * (of.parts ? size : 1);
+  Bandwidth result;
+  if (seconds <= 0) return result;
+  result.algorithm =
+      static_cast<double>(elements) * static_cast<double>(size_of(call.dtype)) / seconds / 1e9;
+  const double others = static_cast<double>(size - 1) / size;
+  result.bus = result.algorithm;
+  if (of.all_but_one) result.bus *= others;
+  if (call.operation == Operation::all_reduce) result.bus *= 2 * others;
+  return result;
+}
+
+std::string_view name_of(DType dtype) {
+  return std::find_if(kTypes.begin(), kTypes.end(), [=](const auto& t) { return t.dtype == dtype; })
+      ->name;
+}
+
+std::string_view name_of(collective::ReduceOp reduction) {
+  return reduction == premul_sum ? "mulsum" : to_string(reduction);
+}
+
+const std::vector<DType>& dtypes() {
+  static const auto all = [] {
+    std::vector<DType> list;
+    for (const auto& type : kTypes) list.push_back(type.dtype);
+    return list;
+  }();
+  return all;
+}
+
+const std::vector<collective::ReduceOp>& reductions() {
+  static const std::vector<collective::ReduceOp> all = {sum, prod, max, min, avg, premul_sum};
+  return all;
+}
+
+}  // namespace troupe::perf
