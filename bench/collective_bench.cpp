@@ -11,7 +11,7 @@
 
 #include <troupe/runtime.hpp>
 
-#include "raw_collectives.hpp"
+#include "side.hpp"
 #include "world_bench.hpp"
 
 namespace troupe::bench {
@@ -48,6 +48,18 @@ std::vector<OptionSpec> option_specs() {
   };
 }
 
+/// NCCL itself, from this process; null where there is no GPU. All ranks call it.
+std::unique_ptr<perf::Side> make_raw(World& world, const DeviceInfo& device, std::int64_t largest) {
+  if (device.engine != "cuda") return nullptr;
+  return perf::load_peer("nccl", {.rank = world.rank(),
+                                  .size = world.size(),
+                                  .local_rank = world.local_rank(),
+                                  .capacity = static_cast<std::uint64_t>(largest) * sizeof(double),
+                                  .first_one = [&](const perf::PeerSetup::Id& id) {
+                                    return world.gather_values(id).front();
+                                  }});
+}
+
 class Bench {
  public:
   explicit Bench(Runtime& runtime)
@@ -57,7 +69,7 @@ class Bench {
         large_(std::max<std::int64_t>(
             1, static_cast<std::int64_t>(config_.bytes("large") / sizeof(double)))),
         data_(device_.alloc<double>(large_)),
-        raw_(RawCollectives::make(world_, device_.info(), large_)) {}
+        raw_(make_raw(world_, device_.info(), large_)) {}
 
   std::vector<Comparison> run() {
     const auto count = config_.integer("count");
@@ -83,8 +95,9 @@ class Bench {
     world_.all_reduce(part, ReduceOp::sum).get();
   }
   void through_library(std::int64_t elements, std::int64_t count, bool wait_for_each) {
+    const perf::Call call{.dtype = DType::f64, .count = elements, .in_place = true};
     for (std::int64_t i = 0; i < count; ++i) {
-      raw_->all_reduce(elements);
+      raw_->start(call, 0);
       if (wait_for_each) raw_->wait();
     }
     raw_->wait();
@@ -110,7 +123,7 @@ class Bench {
   const Config& config_;
   const std::int64_t large_;  ///< elements
   const GpuRef<double> data_;
-  const std::unique_ptr<RawCollectives> raw_;
+  const std::unique_ptr<perf::Side> raw_;
 };
 
 /// Every rank contributes its number: a benchmark of wrong answers is worth nothing.

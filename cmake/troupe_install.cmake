@@ -4,11 +4,16 @@
 # their libraries relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(installed_programs troupe-cg troupe-drill troupe-flight troupe-info troupe-torture)
+set(installed_programs troupe-cg troupe-drill troupe-flight troupe-info troupe-perf troupe-torture)
 set(installed_hosts troupe-device-host troupe-compile)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
     list(APPEND installed_hosts troupe_module_${engine} troupe-torture-functions-${engine})
+  endif()
+endforeach()
+foreach(peer mpi nccl)
+  if(TARGET troupe-perf-${peer})
+    list(APPEND installed_hosts troupe-perf-${peer})
   endif()
 endforeach()
 get_property(halves GLOBAL PROPERTY TROUPE_LIBRARY_halves)

@@ -28,7 +28,7 @@ std::string describe_device(Runtime& runtime, int colour) {
   const auto& info = runtime.device().info();
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}",
+  return fmt::format("Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}",
                      world.rank(), colour, ::getpid(), host, world.local_rank(),
                      info.bus_id.empty() ? info.uuid : info.bus_id, info.name);
 }
@@ -59,7 +59,7 @@ std::unique_ptr<Side> make_peer(World& world, Collectives& ranks, const Options&
 /// All kinds of calls: types, reductions and roots.
 std::vector<Call> kinds(const Options& options, int size) {
   const auto& of = traits(options.operation);
-  const auto reductions = of.reduces ? options.reductions : std::vector{ReduceOp::sum};
+  const auto reductions = of.reduces ? options.reductions : std::vector{Reduction::sum};
   std::vector<int> roots{std::max(0, options.root)};
   if (options.root < 0 && of.rooted)
     for (int root = 1; root < size; ++root) roots.push_back(root);

@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::int64_t kPartBytes = 16;  ///< that parts are multiples of
 
-using enum collective::ReduceOp;
-
 constexpr std::array<OperationTraits, kOperationCount> kTraits = {{
     {.name = "all_reduce", .reduces = true},
     {.name = "all_gather", .parts = true, .all_but_one = true},
@@ -88,8 +86,9 @@ std::string_view name_of(DType dtype) {
       ->name;
 }
 
-std::string_view name_of(collective::ReduceOp reduction) {
-  return reduction == premul_sum ? "mulsum" : to_string(reduction);
+std::string_view name_of(Reduction reduction) {
+  constexpr std::array<std::string_view, 6> kNames = {"sum", "prod", "max", "min", "avg", "mulsum"};
+  return kNames[static_cast<std::size_t>(reduction)];
 }
 
 const std::vector<DType>& dtypes() {
@@ -101,8 +100,9 @@ const std::vector<DType>& dtypes() {
   return all;
 }
 
-const std::vector<collective::ReduceOp>& reductions() {
-  static const std::vector<collective::ReduceOp> all = {sum, prod, max, min, avg, premul_sum};
+const std::vector<Reduction>& reductions() {
+  using enum Reduction;
+  static const std::vector<Reduction> all = {sum, prod, max, min, avg, mulsum};
   return all;
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <troupe/dtype.hpp>
-#include <troupe/lib/collective.hpp>
 
 namespace troupe::perf {
 
@@ -28,6 +27,9 @@ enum class Operation : std::uint8_t {
 };
 inline constexpr std::size_t kOperationCount = 12;
 
+/// In nccl-tests' order. mulsum: the sum of what each rank has times its scalar.
+enum class Reduction : std::uint8_t { sum, prod, max, min, avg, mulsum };
+
 /// What is particular to an operation.
 struct OperationTraits {
   std::string_view name;
@@ -44,7 +46,7 @@ const OperationTraits& traits(Operation operation);
 struct Call {
   Operation operation = Operation::all_reduce;
   DType dtype = DType::f32;
-  collective::ReduceOp reduction = collective::ReduceOp::sum;
+  Reduction reduction = Reduction::sum;
   int root = 0;
   std::int64_t count = 0;  ///< elements; of one rank's part where the operation has parts
   bool in_place = false;
@@ -64,6 +66,9 @@ Extents extents(const Call& call, int rank, int size);
 /// The count of a call that moves `bytes` bytes: as in nccl-tests, parts are multiples of 16 bytes.
 std::int64_t count_of(Operation operation, std::int64_t bytes, DType dtype, int size);
 
+/// The most bytes of a message to an actor.
+inline constexpr std::int64_t kLongestMessage = 65'000;
+
 /// GB/s, as nccl-tests defines them (doc/PERFORMANCE.md there).
 struct Bandwidth {
   double algorithm = 0, bus = 0;
@@ -72,8 +77,8 @@ Bandwidth bandwidth(const Call& call, int size, double seconds);
 
 /// As nccl-tests call them: "float", "mulsum"; and those of all types and reductions that it has.
 std::string_view name_of(DType dtype);
-std::string_view name_of(collective::ReduceOp reduction);
+std::string_view name_of(Reduction reduction);
 const std::vector<DType>& dtypes();
-const std::vector<collective::ReduceOp>& reductions();
+const std::vector<Reduction>& reductions();
 
 }  // namespace troupe::perf

@@ -6,8 +6,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "troupe_side.hpp"
-
 namespace troupe::perf {
 namespace {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/config.hpp>
 #include <troupe/ordered_fault.hpp>
-#include <troupe/troupe.hpp>
 
 #include "operations.hpp"
 
@@ -16,7 +16,7 @@ struct Options {
   std::int64_t step_factor = 1;            ///< if larger than 1, what the size is multiplied by
   std::int64_t iterations = 20, warm_up = 1, checks = 1;
   std::vector<DType> dtypes;
-  std::vector<ReduceOp> reductions;
+  std::vector<Reduction> reductions;
   int root = 0;  ///< -1: each rank in turn
   int blocking = 0;
   std::int64_t replays = 0;  ///< of the recorded iterations; 0: nothing is recorded

@@ -10,8 +10,6 @@
 namespace troupe::perf {
 namespace {
 
-using collective::ReduceOp;
-
 MPI_Datatype datatype(DType dtype) {
   switch (dtype) {
     case DType::i8: return MPI_INT8_T;
@@ -25,12 +23,12 @@ MPI_Datatype datatype(DType dtype) {
     default: return MPI_DATATYPE_NULL;
   }
 }
-MPI_Op reduction(ReduceOp op) {
+MPI_Op reduction(Reduction op) {
   switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::prod: return MPI_PROD;
-    case ReduceOp::min: return MPI_MIN;
-    case ReduceOp::max: return MPI_MAX;
+    case Reduction::sum: return MPI_SUM;
+    case Reduction::prod: return MPI_PROD;
+    case Reduction::min: return MPI_MIN;
+    case Reduction::max: return MPI_MAX;
     default: return MPI_OP_NULL;
   }
 }

@@ -11,8 +11,6 @@
 namespace troupe::perf {
 namespace {
 
-using collective::ReduceOp;
-
 void must(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
@@ -39,13 +37,13 @@ ncclDataType_t datatype(DType dtype) {
     default: return ncclNumTypes;
   }
 }
-ncclRedOp_t reduction(ReduceOp op) {
+ncclRedOp_t reduction(Reduction op) {
   switch (op) {
-    case ReduceOp::sum: return ncclSum;
-    case ReduceOp::prod: return ncclProd;
-    case ReduceOp::min: return ncclMin;
-    case ReduceOp::max: return ncclMax;
-    case ReduceOp::avg: return ncclAvg;
+    case Reduction::sum: return ncclSum;
+    case Reduction::prod: return ncclProd;
+    case Reduction::min: return ncclMin;
+    case Reduction::max: return ncclMax;
+    case Reduction::avg: return ncclAvg;
     default: return ncclNumOps;
   }
 }
@@ -153,7 +151,7 @@ class NcclSide final : public Side {
 
   template <class Launch>
   void reduce(const Call& call, const Launch& launch) {
-    if (call.reduction != ReduceOp::premul_sum) return must(launch(reduction(call.reduction)));
+    if (call.reduction != Reduction::mulsum) return must(launch(reduction(call.reduction)));
     std::uint64_t scalar = bits_of(scalar_of(rank_), call.dtype);
     ncclRedOp_t op{};
     must(ncclRedOpCreatePreMulSum(&op, &scalar, datatype(call.dtype), ncclScalarHostImmediate,

@@ -120,7 +120,7 @@ std::string heading(const Setting& setting, const Options& options) {
                         setting.ranks / setting.group, setting.group);
   }
   text += "#\n# Using devices\n";
-  for (const auto& device : setting.devices) text += device + "\n";
+  for (const auto& device : setting.devices) text += "#  " + device + "\n";
   text += "#\n";
   const auto line = [&](const std::string& front, const std::string& half) {
     text += front + half + half + (options.peer.empty() ? "" : half + half) + "\n";
@@ -149,10 +149,9 @@ std::string to_text(const Row& row, const Options& options) {
   text += "\n";
   for (const auto& one : row.recoveries) {
     text += fmt::format(
-        "# in the row above: rank {} lost its device host ({}), overcome in {:.1f} ms\n", one.rank,
+        "# fault in the row above: rank {}, {}, overcome in {:.1f} ms; measured again\n", one.rank,
         one.kind, one.total_ms);
   }
-  if (row.repeated > 0) text += fmt::format("# measured again: {} of its times\n", row.repeated);
   return text;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/recovery.hpp>
+
 #include "options.hpp"
 
 namespace troupe::perf {

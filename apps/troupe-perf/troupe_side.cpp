@@ -5,7 +5,16 @@
 namespace troupe::perf {
 namespace {
 
-using collective::ReduceOp;
+ReduceOp op_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::prod: return ReduceOp::prod;
+    case Reduction::max: return ReduceOp::max;
+    case Reduction::min: return ReduceOp::min;
+    case Reduction::avg: return ReduceOp::avg;
+    case Reduction::mulsum: return ReduceOp::premul_sum;
+    default: return ReduceOp::sum;
+  }
+}
 
 /// Calls of one dtype.
 class Typed {
@@ -43,16 +52,17 @@ class TypedCalls final : public Typed {
     const Rank root(call.root);
     switch (call.operation) {
       case Operation::all_reduce:
-        return call.reduction == ReduceOp::premul_sum ? ranks_.all_reduce_scaled(scalar(), from, to)
-                                                      : ranks_.all_reduce(from, to, call.reduction);
+        return call.reduction == Reduction::mulsum
+                   ? ranks_.all_reduce_scaled(scalar(), from, to)
+                   : ranks_.all_reduce(from, to, op_of(call.reduction));
       case Operation::reduce:
-        return call.reduction == ReduceOp::premul_sum
+        return call.reduction == Reduction::mulsum
                    ? ranks_.reduce_scaled(scalar(), from, to, root)
-                   : ranks_.reduce(from, to, call.reduction, root);
+                   : ranks_.reduce(from, to, op_of(call.reduction), root);
       case Operation::reduce_scatter:
-        return call.reduction == ReduceOp::premul_sum
+        return call.reduction == Reduction::mulsum
                    ? ranks_.reduce_scatter_scaled(scalar(), from, to)
-                   : ranks_.reduce_scatter(from, to, call.reduction);
+                   : ranks_.reduce_scatter(from, to, op_of(call.reduction));
       case Operation::broadcast:
         return call.in_place ? ranks_.broadcast(to, root) : ranks_.broadcast(from, to, root);
       case Operation::all_gather: return ranks_.all_gather(from, to);

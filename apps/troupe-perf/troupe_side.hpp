@@ -13,6 +13,5 @@ std::unique_ptr<Side> make_troupe_side(Runtime& runtime, Collectives& ranks,
 
 /// Messages told to actors, of host memory alone. At most kLongestMessage bytes.
 std::unique_ptr<Side> make_tell_side(Runtime& runtime, Collectives& ranks);
-inline constexpr std::int64_t kLongestMessage = 65'000;
 
 }  // namespace troupe::perf

@@ -7,8 +7,6 @@
 namespace troupe::perf {
 namespace {
 
-using collective::ReduceOp;
-
 constexpr int kTerms = 3;    ///< of a sum that are not zero
 constexpr int kFactors = 2;  ///< of a product that are not one
 
@@ -29,28 +27,28 @@ double term(const Case& one, int rank, std::int64_t place) noexcept {
   const auto bits = hash(one, rank, place);
   const auto turn = static_cast<int>((place + rank) % one.size);
   switch (one.call.reduction) {
-    case ReduceOp::prod: return turn < kFactors ? static_cast<double>(1 + bits % 2) : 1;
-    case ReduceOp::min:
-    case ReduceOp::max: return static_cast<double>(bits % 8);
-    case ReduceOp::premul_sum: return turn < kTerms ? static_cast<double>(bits % 2) : 0;
+    case Reduction::prod: return turn < kFactors ? static_cast<double>(1 + bits % 2) : 1;
+    case Reduction::min:
+    case Reduction::max: return static_cast<double>(bits % 8);
+    case Reduction::mulsum: return turn < kTerms ? static_cast<double>(bits % 2) : 0;
     default: return turn < kTerms ? static_cast<double>(1 + bits % 2) : 0;
   }
 }
 
 double reduced(const Case& one, std::int64_t place) noexcept {
   const auto op = one.call.reduction;
-  double result = term(one, 0, place) * (op == ReduceOp::premul_sum ? scalar_of(0) : 1);
+  double result = term(one, 0, place) * (op == Reduction::mulsum ? scalar_of(0) : 1);
   for (int rank = 1; rank < one.size; ++rank) {
     const double next = term(one, rank, place);
     switch (op) {
-      case ReduceOp::prod: result *= next; break;
-      case ReduceOp::min: result = std::min(result, next); break;
-      case ReduceOp::max: result = std::max(result, next); break;
-      case ReduceOp::premul_sum: result += next * scalar_of(rank); break;
+      case Reduction::prod: result *= next; break;
+      case Reduction::min: result = std::min(result, next); break;
+      case Reduction::max: result = std::max(result, next); break;
+      case Reduction::mulsum: result += next * scalar_of(rank); break;
       default: result += next;
     }
   }
-  return op == ReduceOp::avg ? result / one.size : result;
+  return op == Reduction::avg ? result / one.size : result;
 }
 
 /// How a floating-point format is laid out; a format without mantissa is none.
@@ -130,7 +128,7 @@ std::vector<std::byte> period(const Case& one, int rank, std::int64_t first, boo
 double tolerance(const Case& one) noexcept {
   const auto format = format_of(one.call.dtype);
   const bool power_of_two = (one.size & (one.size - 1)) == 0;
-  if (one.call.reduction != ReduceOp::avg || format.mantissa == 0 || power_of_two) return 0;
+  if (one.call.reduction != Reduction::avg || format.mantissa == 0 || power_of_two) return 0;
   const double largest = 2.0 * kTerms / one.size;
   const double smallest = std::ldexp(1.0, 2 - (1 << (format.exponent - 1)));
   return (kTerms + 2) * std::ldexp(std::max(largest, smallest), -format.mantissa - 1);

@@ -31,7 +31,7 @@ struct Case {
 /// The source of a rank.
 std::vector<std::byte> source_of(const Case& one, int rank);
 
-/// The scalar of a rank for ReduceOp::premul_sum.
+/// The scalar of a rank for Reduction::mulsum.
 constexpr int scalar_of(int rank) noexcept {
   return 1 + rank % 2;
 }

@@ -18,6 +18,7 @@
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
 #   anywhere                   no class is the friend of another
+#   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
 #   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
@@ -64,12 +65,12 @@ demand include '<troupe/|<[a-z_0-9]+>|<cereal/' "public headers include the stan
 forbid include '<cereal/' "cereal is for who asks for it" "include/troupe/actor/cereal\.hpp:"
 
 forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
-forbid apps "$mpi" "applications do not see MPI"
+forbid apps "$mpi" "applications do not see MPI" 'apps/troupe-perf/peer_mpi\.cpp:'
 forbid src "$gpu" "CUDA belongs in src/device_host/engine/cuda and in the cuda halves of libraries" \
   "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
 forbid src '[<"]nccl' "NCCL belongs in the collective library's half" "src/lib/collective/$cuda_half:"
 forbid src '<gloo/' "Gloo belongs in the collective library's half" 'src/lib/collective/[a-z_]+_cpu\.[ch]pp:'
-forbid apps "$gpu" "applications do not see CUDA"
+forbid apps "$gpu" "applications do not see CUDA" 'apps/troupe-perf/peer_nccl\.cpp:'
 
 demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own are rooted at src"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"

@@ -1,0 +1,222 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job.hpp"
+
+// troupe-perf as its users run it: with nccl-tests' options, its table and its JSON.
+
+namespace troupe::test {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::vector<std::string> kOperations = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
+    "gather",     "scatter",    "send_recv",      "fetch",     "put",    "tell"};
+
+/// What the table has in its rows, word by word.
+std::vector<std::vector<std::string>> rows(const std::string& out) {
+  std::vector<std::vector<std::string>> all;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with("#")) continue;
+    std::istringstream text(line);
+    std::vector<std::string> words;
+    for (std::string word; text >> word;) words.push_back(word);
+    all.push_back(words);
+  }
+  return all;
+}
+
+/// Runs it to a good end. Its JSON, and what it has printed in `out`.
+Json perf(int ranks, Arguments arguments, std::string* out = nullptr) {
+  const Scratch scratch;
+  const auto file = scratch.file("perf.json");
+  arguments = arguments + Arguments{"-J", file};
+  Job job(ranks, arguments);
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_EQ(job.err(), "");
+  EXPECT_TRUE(job.nothing_left());
+  if (out != nullptr) *out = job.out();
+  const auto report = Json::parse(read_file(file), nullptr, false);
+  EXPECT_TRUE(report.is_object() && report.contains("results")) << job.out();
+  return report.is_object() ? report : Json::object();
+}
+
+void expect_right(const Json& measured) {
+  ASSERT_TRUE(measured.is_object()) << measured;
+  EXPECT_EQ(measured.value("nwrong", -1), 0);
+  EXPECT_GT(measured.value("time", 0.0), 0);
+  EXPECT_GE(measured.value("alg_bw", -1.0), 0);
+}
+
+class PerfOperation : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PerfOperation, IsTimedAndRight) {
+  const int ranks = ranks_here(3);
+  const auto& operation = GetParam();
+  const bool in_place = operation != "all_to_all" && operation != "send_recv" &&
+                        operation != "fetch" && operation != "put" && operation != "tell";
+  const bool reduces = operation.find("reduce") != std::string::npos;
+  // MPI has the types and reductions that the cpu engine's peer may have.
+  Arguments arguments{"--operation", operation, "-b", "4",   "-e", "10000", "-f", "50",
+                      "-n",          "3",       "-d", "all", "-o", "all",   "-r", "all"};
+  if (!on_cuda()) arguments = arguments + Arguments{"--peer", "mpi"};
+  const auto report = perf(ranks, arguments);
+  const std::size_t types = 12, sizes = 3, reductions = reduces ? 6 : 1;
+  const bool rooted = operation == "broadcast" || operation == "reduce" || operation == "gather" ||
+                      operation == "scatter";
+  EXPECT_EQ(report["results"].size(),
+            types * sizes * reductions * static_cast<std::size_t>(rooted ? ranks : 1));
+  std::size_t beside = 0;
+  for (const auto& row : report["results"]) {
+    SCOPED_TRACE(row.dump());
+    expect_right(row["out_of_place"]);
+    EXPECT_EQ(row["in_place"].is_object(), in_place);
+    if (in_place) expect_right(row["in_place"]);
+    EXPECT_EQ(row["redop"] == "none", !reduces);
+    EXPECT_EQ(row["root"] == "-1", !rooted);
+    for (const auto* peer : {"peer_out_of_place", "peer_in_place"}) {
+      if (!row.contains(peer) || row[peer].is_null()) continue;
+      expect_right(row[peer]);
+      ++beside;
+    }
+  }
+  EXPECT_EQ(beside > 0, !on_cuda());
+  EXPECT_EQ(report["out_of_bounds"]["count"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PerfOperation, ::testing::ValuesIn(kOperations),
+                         [](const auto& test) { return test.param; });
+
+TEST(Perf, PrintsTheTableOfNcclTests) {
+  std::string out;
+  const auto report = perf(
+      ranks_here(2), {"-b", "8", "-e", "2K", "-f", "16", "-n", "2", "-w", "0", "-g", "1"}, &out);
+  const auto table = rows(out);
+  ASSERT_EQ(table.size(), 3u) << out;
+  EXPECT_EQ(report["results"].size(), 3u);
+  const std::vector<std::vector<std::string>> starts = {{"8", "2", "float", "sum", "-1"},
+                                                        {"128", "32", "float", "sum", "-1"},
+                                                        {"2048", "512", "float", "sum", "-1"}};
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    ASSERT_EQ(table[i].size(), 13u) << out;
+    EXPECT_TRUE(std::equal(starts[i].begin(), starts[i].end(), table[i].begin())) << out;
+    EXPECT_EQ(table[i][8], "0");
+    EXPECT_EQ(table[i][12], "0");
+  }
+  for (const auto* line :
+       {"#       size         count      type   redop    root     time   algbw   busbw  #wrong     "
+        "time   algbw   busbw  #wrong\n",
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
+        " (us)  (GB/s)  (GB/s)        \n",
+        "# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : "})
+    EXPECT_NE(out.find(line), std::string::npos) << line << out;
+}
+
+TEST(Perf, GroupsWorkBesideEachOther) {
+  const int ranks = ranks_here(4);
+  if (ranks < 4) GTEST_SKIP() << "needs 4 ranks";
+  std::string out;
+  const auto report = perf(
+      ranks,
+      {"--group", "2", "--operation", "all_gather", "-b", "64", "-e", "64", "-n", "2", "-r", "1"},
+      &out);
+  EXPECT_EQ(report["group"], 2);
+  ASSERT_EQ(report["results"].size(), 1u);
+  EXPECT_EQ(report["results"][0]["count"], 8) << "a half of 16 elements: of a group, not the world";
+  expect_right(report["results"][0]["out_of_place"]);
+  EXPECT_NE(out.find("# 2 groups of 2 ranks"), std::string::npos) << out;
+}
+
+TEST(Perf, CallsMayBeRecorded) {
+  const auto report =
+      perf(ranks_here(2), {"-G", "3", "-b", "1K", "-e", "1K", "-n", "5", "-c", "2"});
+  ASSERT_EQ(report["results"].size(), 1u);
+  EXPECT_EQ(report["config"]["graph"], 3);
+  expect_right(report["results"][0]["out_of_place"]);
+  expect_right(report["results"][0]["in_place"]);
+}
+
+TEST(Perf, WithoutChecksNothingIsCalledRight) {
+  std::string out;
+  const auto report = perf(ranks_here(2), {"-b", "8", "-e", "8", "-c", "0", "-z", "3"}, &out);
+  ASSERT_EQ(rows(out).size(), 1u);
+  EXPECT_EQ(rows(out)[0][8], "N/A");
+  EXPECT_TRUE(report["results"][0]["out_of_place"]["nwrong"].is_null());
+}
+
+/// Calls 0 to 4 are those of the first size out of place, 5 to 9 those in place, and so on.
+void expect_overcome(const Arguments& arguments, std::size_t row_of_first) {
+  SCOPED_TRACE(arguments.back());
+  std::string out;
+  const auto report = perf(ranks_here(3), arguments, &out);
+  std::size_t overcome = 0;
+  for (std::size_t i = 0; i < report["results"].size(); ++i) {
+    const auto& row = report["results"][i];
+    expect_right(row["out_of_place"]);
+    EXPECT_EQ(row["repeated"].get<std::size_t>(), row["recoveries"].size());
+    if (i == row_of_first) {
+      ASSERT_EQ(row["recoveries"].size(), 1u) << out;
+      EXPECT_EQ(row["recoveries"][0]["kind"], "kill");
+      EXPECT_EQ(row["recoveries"][0]["rank"], 1);
+      EXPECT_GT(row["recoveries"][0]["total_ms"], 0);
+    }
+    overcome += row["recoveries"].size();
+  }
+  EXPECT_EQ(overcome, 1u);
+  EXPECT_NE(out.find("# fault in the row above: rank 1, kill, overcome in "), std::string::npos)
+      << out;
+  EXPECT_NE(out.find("# Faults overcome      : 1\n"), std::string::npos) << out;
+}
+
+TEST(Perf, GoesOnAfterAKillInTheMiddle) {
+  if (ranks_here(3) < 2) GTEST_SKIP() << "it is rank 1's";
+  const Arguments sizes{"-b", "64", "-e", "4K", "-f", "8", "-n", "5"};
+  expect_overcome(sizes + Arguments{"--fault", "kill@12:1", "--operation", "all_reduce"}, 1);
+  expect_overcome(sizes + Arguments{"--fault", "kill@12:1", "-G", "2"}, 0);
+  expect_overcome(sizes + Arguments{"--fault", "kill@12:1", "--operation", "fetch"}, 2);
+  expect_overcome(sizes + Arguments{"--fault", "kill@7:1", "--operation", "tell"}, 1);
+}
+
+void expect_refused(const Arguments& arguments, const std::vector<std::string>& words) {
+  SCOPED_TRACE(words.back());
+  Job job(Job::kNoMpirun, arguments, {.limit = 20s});
+  EXPECT_EQ(job.wait(), 2) << job.out() << job.err();
+  const auto lines = job.complaints();
+  ASSERT_EQ(lines.size(), 1u) << job.err();
+  for (const auto& word : words) EXPECT_NE(lines[0].find(word), std::string::npos) << lines[0];
+}
+
+TEST(Perf, WhatCannotBeMeasuredIsRefused) {
+  expect_refused({"-b", "lots"}, {"minbytes", "lots"});
+  expect_refused({"-b", "8", "-e", "4"}, {"minbytes", "maxbytes"});
+  expect_refused({"-f", "2", "-i", "4K"}, {"stepfactor", "stepbytes"});
+  expect_refused({"-b", "1", "-e", "1G", "-i", "1"}, {"stepbytes", "sizes"});
+  expect_refused({"-d", "quad"}, {"datatype", "quad"});
+  expect_refused({"-o", "xor"}, {"op", "xor"});
+  expect_refused({"--operation", "all_nothing"}, {"operation", "all_nothing"});
+  expect_refused({"-z", "4"}, {"blocking", "4"});
+  expect_refused({"-g", "8"}, {"ngpus", "mpirun"});
+  expect_refused({"-q", "1"}, {"-q"});
+  expect_refused({"-b"}, {"minbytes", "value"});
+  expect_refused({"-G", "2", "--operation", "put"}, {"cudagraph", "put"});
+  expect_refused({"-G", "2", "-n", "401"}, {"cudagraph", "iters"});
+  expect_refused({"-G", "2", "-z", "1"}, {"cudagraph", "blocking"});
+  expect_refused({"--peer", "mpi", "-G", "2"}, {"MPI", "records"});
+  expect_refused({"--operation", "tell"}, {"maxbytes", "65000"});
+  expect_refused({"--operation", "tell", "-b", "8", "-e", "8", "--peer", "nccl"}, {"peer", "NCCL"});
+  expect_refused({"--on-loss", "shrink"}, {"on-loss", "shrink"});
+  expect_refused({"--fault", "kill@1"}, {"fault", "KIND@ITERATION:RANK"});
+  // These ask the world.
+  expect_refused({"-r", "1"}, {"root", "rank 1"});
+  expect_refused({"--group", "2"}, {"group", "groups of 2"});
+  expect_refused({"--fault", "kill@40:0"}, {"fault", "iteration 40 among 40"});
+  if (!on_cuda()) expect_refused({"--peer", "nccl"}, {"peer", "NCCL needs GPUs"});
+  expect_refused({"-b", "8", "-e", "8", "-J", "/nonexistent/perf.json"},
+                 {"/nonexistent/perf.json"});
+}
+
+}  // namespace
+}  // namespace troupe::test
