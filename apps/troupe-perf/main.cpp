@@ -56,9 +56,9 @@ std::unique_ptr<Side> make_peer(World& world, Collectives& ranks, const Options&
   return peer;
 }
 
-/// All kinds of calls: types, reductions and roots.
-std::vector<Call> kinds(const Options& options, int size) {
-  const auto& of = traits(options.operation);
+/// All kinds of calls of an operation: types, reductions and roots.
+std::vector<Call> kinds(Operation operation, const Options& options, int size) {
+  const auto& of = traits(operation);
   const auto reductions = of.reduces ? options.reductions : std::vector{Reduction::sum};
   std::vector<int> roots{std::max(0, options.root)};
   if (options.root < 0 && of.rooted)
@@ -66,14 +66,18 @@ std::vector<Call> kinds(const Options& options, int size) {
   std::vector<Call> calls;
   for (const auto dtype : options.dtypes)
     for (const auto reduction : reductions)
-      for (const int root : roots) calls.push_back({options.operation, dtype, reduction, root});
+      for (const int root : roots) calls.push_back({operation, dtype, reduction, root});
   return calls;
 }
 
 /// Faults in iterations that do not come are no faults.
-Result<void> check_iterations(const Options& options, std::size_t rows) {
-  const std::int64_t halves = traits(options.operation).in_place ? 2 : 1;
-  const auto all = static_cast<std::int64_t>(rows) * halves * options.iterations *
+Result<void> check_iterations(const Options& options, int size) {
+  std::size_t measurements = 0;
+  for (const auto operation : options.operations) {
+    measurements += kinds(operation, options, size).size() * options.sizes().size() *
+                    (traits(operation).in_place ? 2 : 1);
+  }
+  const auto all = static_cast<std::int64_t>(measurements) * options.iterations *
                    std::max<std::int64_t>(1, options.replays);
   for (const auto& fault : options.faults) {
     if (fault.iteration < all) continue;
@@ -83,6 +87,44 @@ Result<void> check_iterations(const Options& options, std::size_t rows) {
   return {};
 }
 
+/// What carries out the calls of a row.
+struct Sides {
+  std::unique_ptr<Side> ours, tells, peer;
+
+  void warm_up(Measurement& measurement, const Call& call, const Options& options) const {
+    const auto largest = elements(call, options);
+    measurement.warm_up(of_troupe(call), call, largest);
+    if (has_peer(call)) measurement.warm_up(*peer, call, largest);
+  }
+  Row measure(Measurement& measurement, const Call& call, const Options& options, int size) const {
+    const auto largest = elements(call, options);
+    Row row;
+    row.call = call;
+    row.bytes = extents(call, 0, size).largest() * static_cast<std::int64_t>(size_of(call.dtype));
+    for (const bool in_place : {false, true}) {
+      if (in_place && !traits(call.operation).in_place) continue;
+      auto one = call;
+      one.in_place = in_place;
+      (in_place ? row.in_place : row.out_of_place) =
+          measurement.measure(of_troupe(call), one, largest, true, row);
+      if (!has_peer(one)) continue;
+      (in_place ? row.peer_in_place : row.peer_out_of_place) =
+          measurement.measure(*peer, one, largest, false, row);
+    }
+    return row;
+  }
+
+ private:
+  [[nodiscard]] Side& of_troupe(const Call& call) const {
+    return call.operation == Operation::tell ? *tells : *ours;
+  }
+  [[nodiscard]] bool has_peer(const Call& call) const { return peer && peer->lacks(call).empty(); }
+  /// Of a buffer.
+  static std::int64_t elements(const Call& call, const Options& options) {
+    return options.largest / static_cast<std::int64_t>(size_of(call.dtype));
+  }
+};
+
 int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
@@ -90,19 +132,16 @@ int run(Runtime& runtime) {
   world.agree(check_against_world(options, world.size(), engine));
   const int size = options.group == 0 ? world.size() : options.group;
   const int colour = world.rank() / size;
-  const auto all_kinds = kinds(options, size);
-  const auto sizes = options.sizes();
-  world.agree(check_iterations(options, all_kinds.size() * sizes.size()));
+  world.agree(check_iterations(options, size));
 
   Group group;
   if (size != world.size()) group = world.split(colour);
   Collectives& ranks = size != world.size() ? static_cast<Collectives&>(group) : world;
   const auto capacity = static_cast<std::uint64_t>(options.largest);
-  const auto ours = options.operation == Operation::tell
-                        ? make_tell_side(runtime, ranks)
-                        : make_troupe_side(runtime, ranks, capacity);
-  const auto peer =
-      options.peer.empty() ? nullptr : make_peer(world, ranks, options, colour, capacity);
+  Sides sides;
+  sides.ours = make_troupe_side(runtime, ranks, capacity);
+  if (options.measures(Operation::tell)) sides.tells = make_tell_side(runtime, ranks);
+  if (!options.peer.empty()) sides.peer = make_peer(world, ranks, options, colour, capacity);
   const Setting setting{.engine = engine,
                         .ranks = world.size(),
                         .group = size,
@@ -112,28 +151,16 @@ int run(Runtime& runtime) {
   Measurement measurement(runtime, options, ranks.rank(), size);
   measurement.settle();
   Report report;
-  for (auto call : all_kinds) {
-    const auto largest = options.largest / static_cast<std::int64_t>(size_of(call.dtype));
-    const bool has_peer = peer && peer->lacks(call).empty();
-    measurement.warm_up(*ours, call, largest);
-    if (has_peer) measurement.warm_up(*peer, call, largest);
-    for (const auto bytes : sizes) {
-      call.count = count_of(call.operation, bytes, call.dtype, size);
-      Row row;
-      row.call = call;
-      row.bytes = extents(call, 0, size).largest() * static_cast<std::int64_t>(size_of(call.dtype));
-      for (const bool in_place : {false, true}) {
-        if (in_place && !traits(call.operation).in_place) continue;
-        auto one = call;
-        one.in_place = in_place;
-        (in_place ? row.in_place : row.out_of_place) =
-            measurement.measure(*ours, one, largest, true, row);
-        if (!has_peer) continue;
-        (in_place ? row.peer_in_place : row.peer_out_of_place) =
-            measurement.measure(*peer, one, largest, false, row);
+  for (const auto operation : options.operations) {
+    if (options.operations.size() > 1)
+      print(world, fmt::format("# operation: {}\n", traits(operation).name));
+    for (auto call : kinds(operation, options, size)) {
+      sides.warm_up(measurement, call, options);
+      for (const auto bytes : options.sizes()) {
+        call.count = count_of(operation, bytes, call.dtype, size);
+        report.rows.push_back(sides.measure(measurement, call, options, size));
+        print(world, to_text(report.rows.back(), options));
       }
-      print(world, to_text(row, options));
-      report.rows.push_back(std::move(row));
     }
   }
   print(world, footing(report, options));

@@ -23,7 +23,7 @@ OptionSpec lettered(char letter, OptionSpec option) {
   return option;
 }
 
-std::vector<std::string> operation_names() {
+std::vector<std::string> all_operations() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kOperationCount; ++i)
     names.emplace_back(traits(static_cast<Operation>(i)).name);
@@ -55,10 +55,10 @@ OptionSpec number(const char* name, const char* fallback, const char* help, cons
 std::vector<OptionSpec> option_specs() {
   using enum OptionType;
   return {
-      lettered(0, {"operation", text, "all_reduce", "OPERATION",
-                   "what is measured: a collective, messages from rank to rank (send_recv), tokens "
+      lettered(0, {"operation", list, "all_reduce", "OPERATION,...",
+                   "what is measured: collectives, messages from rank to rank (send_recv), tokens "
                    "(fetch, put), messages to actors (tell)",
-                   operation_names()}),
+                   all_operations()}),
       lettered('b', {"minbytes", text, "32M", "SIZE", "smallest size; K, M, G: powers of 1024"}),
       lettered('e', {"maxbytes", text, "32M", "SIZE", "largest size"}),
       lettered('i', {"stepbytes", text, "1M", "SIZE", "from size to size: so much is added"}),
@@ -143,6 +143,17 @@ std::vector<std::int64_t> Options::sizes() const {
   return list;
 }
 
+bool Options::measures(Operation operation) const {
+  return std::find(operations.begin(), operations.end(), operation) != operations.end();
+}
+
+std::string Options::operation_names() const {
+  std::string names;
+  for (const auto operation : operations)
+    names += (names.empty() ? "" : ",") + std::string(traits(operation).name);
+  return names;
+}
+
 Result<Options> parse_options(const Config& config) {
   Options options;
   const std::pair<const char*, std::int64_t*> sizes[] = {{"minbytes", &options.smallest},
@@ -165,9 +176,11 @@ Result<Options> parse_options(const Config& config) {
   options.average = static_cast<int>(config.integer("average"));
   options.group = static_cast<int>(config.integer("group"));
   if (config.text("peer") != "none") options.peer = config.text("peer");
-  for (std::size_t i = 0; i < kOperationCount; ++i) {
-    const auto operation = static_cast<Operation>(i);
-    if (traits(operation).name == config.text("operation")) options.operation = operation;
+  for (const auto& name : config.list("operation")) {
+    for (std::size_t i = 0; i < kOperationCount; ++i) {
+      const auto operation = static_cast<Operation>(i);
+      if (traits(operation).name == name) options.operations.push_back(operation);
+    }
   }
   for (const auto* name : {"output_file", "json"})
     if (!config.text(name).empty()) options.json.push_back(config.text(name));
@@ -175,7 +188,6 @@ Result<Options> parse_options(const Config& config) {
   if (!faults) return faults.error();
   options.faults = std::move(*faults);
 
-  const auto& of = traits(options.operation);
   if (options.smallest > options.largest) {
     return bad("minbytes", fmt::format("{} is more than --maxbytes {}", config.text("minbytes"),
                                        config.text("maxbytes")));
@@ -190,10 +202,13 @@ Result<Options> parse_options(const Config& config) {
     if (config.integer(one) != 1)
       return bad(one, "a rank is one process with one GPU; mpirun -n starts more of them");
   }
-  if (options.operation == Operation::tell && options.largest > kLongestMessage)
+  if (options.measures(Operation::tell) && options.largest > kLongestMessage)
     return bad("maxbytes", fmt::format("a message has at most {} bytes", kLongestMessage));
   if (options.replays > 0) {
-    if (!of.collective) return bad("cudagraph", fmt::format("{} cannot be recorded", of.name));
+    for (const auto operation : options.operations) {
+      const auto& of = traits(operation);
+      if (!of.collective) return bad("cudagraph", fmt::format("{} cannot be recorded", of.name));
+    }
     if (options.blocking != 0)
       return bad("cudagraph", "not with --blocking: nobody waits within a recorded sequence");
     if (options.iterations > kMostRecorded)
@@ -201,7 +216,7 @@ Result<Options> parse_options(const Config& config) {
                  fmt::format("a sequence has at most {} calls; see --iters", kMostRecorded));
     if (options.peer == "mpi") return bad("cudagraph", "MPI, as --peer asks for, records nothing");
   }
-  if (options.peer == "nccl" && options.operation == Operation::tell)
+  if (options.peer == "nccl" && options.measures(Operation::tell))
     return bad("peer", "NCCL knows no messages between host memories; see --peer mpi");
   if (config.text("on-loss") == "shrink")
     return bad("on-loss", "shrink: a table is of one number of ranks");

@@ -21,7 +21,7 @@ struct Options {
   int blocking = 0;
   std::int64_t replays = 0;  ///< of the recorded iterations; 0: nothing is recorded
   int average = 1;           ///< of ranks' times: rank 0's, their mean, the least, the largest
-  Operation operation = Operation::all_reduce;
+  std::vector<Operation> operations;
   int group = 0;     ///< ranks of each group; 0: the world
   std::string peer;  ///< empty: none
   std::vector<OrderedFault> faults;
@@ -29,6 +29,8 @@ struct Options {
 
   /// All sizes, in their order.
   [[nodiscard]] std::vector<std::int64_t> sizes() const;
+  [[nodiscard]] bool measures(Operation operation) const;
+  [[nodiscard]] std::string operation_names() const;  ///< joined by commas
 };
 
 std::vector<OptionSpec> option_specs();

@@ -60,7 +60,8 @@ Json to_json(const Recovery& one) {
 }
 
 Json to_json(const Row& row, const Options& options) {
-  Json json = {{"size", row.bytes},
+  Json json = {{"operation", traits(row.call.operation).name},
+               {"size", row.bytes},
                {"count", row.call.count},
                {"type", name_of(row.call.dtype)},
                {"redop", reduction_of(row.call)},
@@ -112,7 +113,7 @@ std::string heading(const Setting& setting, const Options& options) {
       "# troupe-perf, engine {}: {}\n"
       "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg "
       "iters: 1 validation: {} graph: {}\n",
-      setting.engine, traits(options.operation).name, options.smallest, options.largest,
+      setting.engine, options.operation_names(), options.smallest, options.largest,
       factor ? options.step_factor : options.step_bytes, factor ? "factor" : "bytes",
       options.warm_up, options.iterations, options.checks, options.replays);
   if (setting.group != setting.ranks) {
@@ -183,7 +184,7 @@ Result<void> write_json(const std::string& path, const Report& report, const Set
   config["devices"] = setting.devices;
   Json json = {{"app", "troupe-perf"},
                {"engine", setting.engine},
-               {"operation", traits(options.operation).name},
+               {"operation", options.operation_names()},
                {"ranks", setting.ranks},
                {"group", setting.group},
                {"peer", options.peer.empty() ? Json(nullptr) : Json(options.peer)},

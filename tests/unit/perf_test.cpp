@@ -224,6 +224,63 @@ TEST(PerfOptions, SizesAreThoseOfNcclTests) {
   EXPECT_EQ(options.sizes(), (std::vector<std::int64_t>{8, 58, 108}));
 }
 
+/// What a command line is refused for.
+std::string refusal(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "troupe-perf");
+  const auto specs = option_specs();
+  const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data(), specs);
+  if (!config) return config.error().message;
+  const auto options = parse_options(*config);
+  return options.ok() ? "" : options.error().message;
+}
+
+TEST(PerfOptions, WhatCannotBeMeasuredIsRefused) {
+  const auto expect_refused = [](const std::vector<const char*>& arguments,
+                                 const std::vector<std::string>& words) {
+    const auto message = refusal(arguments);
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    for (const auto& word : words) EXPECT_NE(message.find(word), std::string::npos) << message;
+  };
+  ::setenv("TROUPE_SITE_CONFIG", "", 1);
+  EXPECT_EQ(refusal({"-b", "8", "-e", "128M", "-f", "2", "-g", "1", "-n5", "-w", "0", "-c", "1"}),
+            "");
+  expect_refused({"-b", "lots"}, {"minbytes", "lots"});
+  expect_refused({"-b", "8", "-e", "4"}, {"minbytes", "maxbytes"});
+  expect_refused({"-f", "2", "-i", "4K"}, {"stepfactor", "stepbytes"});
+  expect_refused({"-b", "1", "-e", "1G", "-i", "1"}, {"stepbytes", "sizes"});
+  expect_refused({"-d", "quad"}, {"datatype", "quad"});
+  expect_refused({"-o", "xor"}, {"op", "xor"});
+  expect_refused({"--operation", "put,all_nothing"}, {"operation", "all_nothing"});
+  expect_refused({"-z", "4"}, {"blocking", "4"});
+  expect_refused({"-g", "8"}, {"ngpus", "mpirun"});
+  expect_refused({"-t", "2"}, {"nthreads", "mpirun"});
+  expect_refused({"-G", "2", "--operation", "all_reduce,put"}, {"cudagraph", "put"});
+  expect_refused({"-G", "2", "-n", "401"}, {"cudagraph", "iters"});
+  expect_refused({"-G", "2", "-z", "1"}, {"cudagraph", "blocking"});
+  expect_refused({"--peer", "mpi", "-G", "2"}, {"MPI", "records"});
+  expect_refused({"--operation", "tell"}, {"maxbytes", "65000"});
+  expect_refused({"--operation", "tell", "-b", "8", "-e", "8", "--peer", "nccl"}, {"peer", "NCCL"});
+  expect_refused({"--on-loss", "shrink"}, {"on-loss", "shrink"});
+  expect_refused({"--fault", "kill@1"}, {"fault", "KIND@ITERATION:RANK"});
+  expect_refused({"--fault", "kill@1:0", "--isolation", "thread"}, {"isolation", "fault"});
+
+  Options options;
+  options.root = 2;
+  EXPECT_EQ(check_against_world(options, 3, "cpu").ok(), true);
+  const auto against = [&](int ranks, const std::string& engine) {
+    const auto fits = check_against_world(options, ranks, engine);
+    return fits.ok() ? "" : fits.error().message;
+  };
+  EXPECT_EQ(against(2, "cpu"), "--root: there is no rank 2 among 2");
+  options.group = 2;
+  EXPECT_EQ(against(3, "cpu"), "--group: 3 ranks make no groups of 2");
+  EXPECT_EQ(against(4, "cpu"), "--root: there is no rank 2 among 2");
+  options.root = 1, options.peer = "nccl";
+  EXPECT_NE(against(4, "cpu").find("NCCL needs GPUs"), std::string::npos);
+  options.peer = "mpi";
+  EXPECT_NE(against(4, "cuda").find("see --peer nccl"), std::string::npos);
+}
+
 TEST(PerfOptions, ANumberBehindCheckIsThatOfC) {
   std::vector<std::string> words{"troupe-perf", "--check",     "5",
                                  "--check",     "collectives", "--check"};
