@@ -359,6 +359,17 @@ bench_collectives() {
   ratios "$out/collective_bench.json"
 }
 
+# bench_perf: every operation of troupe-perf, with NCCL beside what it has; all values are right
+bench_perf() {
+  local options=(--engine cuda -b 8 -e $((quick ? 8 : 128))M -f 16)
+  # shellcheck disable=SC2046
+  step troupe-perf 150 $(on_gpus "$gpus") "$bin/troupe-perf" "${options[@]}" --operation all,fetch,put --peer nccl \
+    --json "$out/troupe-perf.json" || true
+  # shellcheck disable=SC2046
+  step troupe-perf-types 150 $(on_gpus "$gpus") "$bin/troupe-perf" --engine cuda -b 64K -e 64K -d all -o all \
+    --operation all_reduce,reduce_scatter --peer nccl -G 10 || true
+}
+
 # bench_trace: what --trace and --metrics cost
 bench_trace() {
   # shellcheck disable=SC2046
@@ -505,6 +516,7 @@ if wanted bench; then
   bench_kernels
   bench_recorded
   bench_collectives
+  bench_perf
   bench_trace
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace troupe::perf {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::array<OperationTraits, kOperationCount> kTraits = {{
     {.name = "broadcast", .rooted = true},
     {.name = "reduce", .reduces = true, .rooted = true},
     {.name = "all_to_all", .parts = true, .in_place = false, .all_but_one = true},
+    {.name = "all_to_all_v", .parts = true, .in_place = false, .all_but_one = true},
     {.name = "gather", .rooted = true, .parts = true, .all_but_one = true},
     {.name = "scatter", .rooted = true, .parts = true, .all_but_one = true},
     {.name = "send_recv", .in_place = false},
@@ -40,6 +42,13 @@ constexpr std::array<Named, 12> kTypes = {{{DType::i8, "int8"},
                                            {DType::f8e4m3, "f8e4m3"},
                                            {DType::f8e5m2, "f8e5m2"}}};
 
+/// What one rank sends another in all_to_all_v: so many units as it is ranks behind, and the units
+/// of all peers are size * (size - 1) / 2.
+std::int64_t part_of(const Call& call, int from, int to, int size) {
+  if (size == 1) return call.count;
+  return 2 * call.count / (size - 1) * ((to - from + size) % size);
+}
+
 }  // namespace
 
 const OperationTraits& traits(Operation operation) {
@@ -55,8 +64,25 @@ Extents extents(const Call& call, int rank, int size) {
     case Operation::reduce_scatter:
     case Operation::scatter: return {whole, call.count, 0, call.in_place ? own : 0};
     case Operation::all_to_all: return {whole, whole, 0, 0};
+    case Operation::all_to_all_v: {
+      const auto parts = sent_parts(call, rank, size);
+      const auto all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+      return {all, all, 0, 0};
+    }
     default: return {call.count, call.count, 0, 0};
   }
+}
+
+std::vector<std::int64_t> sent_parts(const Call& call, int rank, int size) {
+  std::vector<std::int64_t> parts;
+  for (int peer = 0; peer < size; ++peer) parts.push_back(part_of(call, rank, peer, size));
+  return parts;
+}
+
+std::vector<std::int64_t> received_parts(const Call& call, int rank, int size) {
+  std::vector<std::int64_t> parts;
+  for (int peer = 0; peer < size; ++peer) parts.push_back(part_of(call, peer, rank, size));
+  return parts;
 }
 
 std::int64_t count_of(Operation operation, std::int64_t bytes, DType dtype, int size) {
@@ -68,15 +94,14 @@ std::int64_t count_of(Operation operation, std::int64_t bytes, DType dtype, int 
 }
 
 Bandwidth bandwidth(const Call& call, int size, double seconds) {
-  const auto& of = traits(call.operation);
-  const auto elements = call.count * (of.parts ? size : 1);
+  const auto elements = extents(call, 0, size).largest();
   Bandwidth result;
   if (seconds <= 0) return result;
   result.algorithm =
       static_cast<double>(elements) * static_cast<double>(size_of(call.dtype)) / seconds / 1e9;
   const double others = static_cast<double>(size - 1) / size;
   result.bus = result.algorithm;
-  if (of.all_but_one) result.bus *= others;
+  if (traits(call.operation).all_but_one) result.bus *= others;
   if (call.operation == Operation::all_reduce) result.bus *= 2 * others;
   return result;
 }

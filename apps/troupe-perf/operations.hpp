@@ -8,9 +8,10 @@
 
 namespace troupe::perf {
 
-/// What is measured. send_recv: each rank sends to the next one and receives from the one before;
-/// fetch: each rank reads the next one's buffer by its token; put: each rank writes that; tell:
-/// each rank tells an actor of the next one messages.
+/// What is measured. all_to_all_v: with parts the longer, the farther their rank is. send_recv:
+/// each rank sends to the next one and receives from the one before; fetch: each rank reads the
+/// next one's buffer by its token; put: each rank writes that; tell: each rank tells an actor of
+/// the next one messages.
 enum class Operation : std::uint8_t {
   all_reduce,
   all_gather,
@@ -18,6 +19,7 @@ enum class Operation : std::uint8_t {
   broadcast,
   reduce,
   all_to_all,
+  all_to_all_v,
   gather,
   scatter,
   send_recv,
@@ -25,7 +27,7 @@ enum class Operation : std::uint8_t {
   put,
   tell
 };
-inline constexpr std::size_t kOperationCount = 12;
+inline constexpr std::size_t kOperationCount = 13;
 
 /// In nccl-tests' order. mulsum: the sum of what each rank has times its scalar.
 enum class Reduction : std::uint8_t { sum, prod, max, min, avg, mulsum };
@@ -62,6 +64,12 @@ struct Extents {
   }
 };
 Extents extents(const Call& call, int rank, int size);
+
+/// The elements of each part that a rank sends in all_to_all_v: to the next rank a unit, to the one
+/// behind it two, and so on; to itself none, unless it is alone.
+std::vector<std::int64_t> sent_parts(const Call& call, int rank, int size);
+/// Those that it receives, from each rank.
+std::vector<std::int64_t> received_parts(const Call& call, int rank, int size);
 
 /// The count of a call that moves `bytes` bytes: as in nccl-tests, parts are multiples of 16 bytes.
 std::int64_t count_of(Operation operation, std::int64_t bytes, DType dtype, int size);

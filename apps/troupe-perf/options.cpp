@@ -27,6 +27,7 @@ std::vector<std::string> all_operations() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kOperationCount; ++i)
     names.emplace_back(traits(static_cast<Operation>(i)).name);
+  names.emplace_back("all");
   return names;
 }
 
@@ -56,8 +57,8 @@ std::vector<OptionSpec> option_specs() {
   using enum OptionType;
   return {
       lettered(0, {"operation", list, "all_reduce", "OPERATION,...",
-                   "what is measured: collectives, messages from rank to rank (send_recv), tokens "
-                   "(fetch, put), messages to actors (tell)",
+                   "what is measured: collectives, messages from rank to rank (send_recv), all of "
+                   "these (all); tokens (fetch, put), messages to actors (tell)",
                    all_operations()}),
       lettered('b', {"minbytes", text, "32M", "SIZE", "smallest size; K, M, G: powers of 1024"}),
       lettered('e', {"maxbytes", text, "32M", "SIZE", "largest size"}),
@@ -179,7 +180,9 @@ Result<Options> parse_options(const Config& config) {
   for (const auto& name : config.list("operation")) {
     for (std::size_t i = 0; i < kOperationCount; ++i) {
       const auto operation = static_cast<Operation>(i);
-      if (traits(operation).name == name) options.operations.push_back(operation);
+      const auto& of = traits(operation);
+      if (of.name == name || (name == "all" && of.collective))
+        options.operations.push_back(operation);
     }
   }
   for (const auto* name : {"output_file", "json"})

@@ -98,6 +98,7 @@ class MpiSide final : public Side {
       case Operation::reduce_scatter: return reduce_scatter(call, from, to, count, type, op);
       case Operation::all_to_all:
         return must(MPI_Alltoall(from, count, type, to, count, type, communicator_));
+      case Operation::all_to_all_v: return all_to_all_v(call, from, to, static_cast<int>(element));
       case Operation::fetch: return shift_by(-1, from, to, count);
       case Operation::send_recv:
       case Operation::put:
@@ -131,6 +132,21 @@ class MpiSide final : public Side {
     if (part_.size() < bytes) part_.resize(bytes);
     must(MPI_Reduce_scatter_block(from, part_.data(), count, type, op, communicator_));
     std::memcpy(to, part_.data(), bytes);
+  }
+  void all_to_all_v(const Call& call, const std::byte* from, std::byte* to, int element) {
+    struct Parts {
+      std::vector<int> lengths, places;
+      Parts(const std::vector<std::int64_t>& elements, int bytes) {
+        for (const auto length : elements) {
+          places.push_back(places.empty() ? 0 : places.back() + lengths.back());
+          lengths.push_back(static_cast<int>(length) * bytes);
+        }
+      }
+    };
+    const Parts sent(sent_parts(call, rank_, size_), element);
+    const Parts received(received_parts(call, rank_, size_), element);
+    must(MPI_Alltoallv(from, sent.lengths.data(), sent.places.data(), MPI_BYTE, to,
+                       received.lengths.data(), received.places.data(), MPI_BYTE, communicator_));
   }
   void shift_by(int step, const std::byte* from, std::byte* to, int count) {
     must(MPI_Sendrecv(from, count, MPI_BYTE, (rank_ + step + size_) % size_, 0, to, count, MPI_BYTE,

@@ -182,6 +182,20 @@ class NcclSide final : public Side {
         for (int peer = 0; root && peer < size_; ++peer) send(peer, static_cast<std::size_t>(peer));
         receive(call.root, 0);
         break;
+      case Operation::all_to_all_v: {
+        const auto sent = sent_parts(call, rank_, size_),
+                   received = received_parts(call, rank_, size_);
+        const auto unit = bytes / static_cast<std::size_t>(call.count);
+        for (int peer = 0; peer < size_; ++peer) {
+          const auto i = static_cast<std::size_t>(peer);
+          const auto out = static_cast<std::size_t>(sent[i]) * unit,
+                     in = static_cast<std::size_t>(received[i]) * unit;
+          if (out != 0) must(ncclSend(from, out, ncclInt8, peer, communicator_, stream_));
+          if (in != 0) must(ncclRecv(to, in, ncclInt8, peer, communicator_, stream_));
+          from += out, to += in;
+        }
+        break;
+      }
       case Operation::all_to_all:
         for (int peer = 0; peer < size_; ++peer) {
           send(peer, static_cast<std::size_t>(peer));

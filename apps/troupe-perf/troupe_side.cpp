@@ -69,6 +69,9 @@ class TypedCalls final : public Typed {
       case Operation::gather: return ranks_.gather(from, to, root);
       case Operation::scatter: return ranks_.scatter(from, to, root);
       case Operation::all_to_all: return ranks_.all_to_all(from, to);
+      case Operation::all_to_all_v:
+        return ranks_.all_to_all(from, sent_parts(call, ranks_.rank(), ranks_.size()), to,
+                                 received_parts(call, ranks_.rank(), ranks_.size()));
       case Operation::fetch: return world_.fetch(part(source_, call, shift), to);
       case Operation::put: return world_.put(from, part(destination_, call, shift));
       default: return send_and_receive(from, to);

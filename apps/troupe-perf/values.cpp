@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace troupe::perf {
 namespace {
@@ -172,32 +173,50 @@ std::uint64_t bits_of(int value, DType dtype) {
 
 std::int64_t count_wrong(const Case& one, int rank, std::span<const std::byte> destination) {
   const auto& call = one.call;
-  const auto bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
-  const auto run = [&](int origin, std::int64_t first, std::size_t part) {
+  const auto size = size_of(call.dtype);
+  const auto count = [](std::int64_t elements) { return static_cast<std::size_t>(elements); };
+  // `elements` from the place `first` of a rank's source on, in the destination from `at` on.
+  const auto run = [&](int origin, std::int64_t first, std::int64_t at, std::int64_t elements) {
     return wrong_in_run(one, period(one, origin, first, true),
-                        destination.subspan(part * bytes, bytes));
+                        destination.subspan(count(at) * size, count(elements) * size));
+  };
+  const auto whole = [&](int origin, std::int64_t first) {
+    return run(origin, first, 0, call.count);
   };
   const auto runs_of_all = [&](std::int64_t first) {
     std::int64_t wrong = 0;
     for (int origin = 0; origin < one.size; ++origin)
-      wrong += run(origin, first, static_cast<std::size_t>(origin));
+      wrong += run(origin, first, call.count * origin, call.count);
+    return wrong;
+  };
+  const auto runs_of_parts = [&] {
+    const auto lengths = received_parts(call, rank, one.size);
+    std::int64_t wrong = 0, at = 0;
+    for (int origin = 0; origin < one.size; ++origin) {
+      const auto sent = sent_parts(call, origin, one.size);
+      const auto length = lengths[static_cast<std::size_t>(origin)];
+      wrong += run(origin, std::accumulate(sent.begin(), sent.begin() + rank, std::int64_t{0}), at,
+                   length);
+      at += length;
+    }
     return wrong;
   };
   const auto own = call.count * rank;
   const int before = (rank + one.size - 1) % one.size, next = (rank + 1) % one.size;
   switch (call.operation) {
-    case Operation::all_reduce: return run(rank, 0, 0);
-    case Operation::reduce: return rank == call.root ? run(rank, 0, 0) : 0;
-    case Operation::broadcast: return run(call.root, 0, 0);
+    case Operation::all_reduce: return whole(rank, 0);
+    case Operation::reduce: return rank == call.root ? whole(rank, 0) : 0;
+    case Operation::broadcast: return whole(call.root, 0);
     case Operation::all_gather: return runs_of_all(0);
     case Operation::gather: return rank == call.root ? runs_of_all(0) : 0;
-    case Operation::scatter: return run(call.root, own, 0);
-    case Operation::reduce_scatter: return run(rank, own, 0);
+    case Operation::scatter: return whole(call.root, own);
+    case Operation::reduce_scatter: return whole(rank, own);
     case Operation::all_to_all: return runs_of_all(own);
-    case Operation::fetch: return run(next, 0, 0);
+    case Operation::all_to_all_v: return runs_of_parts();
+    case Operation::fetch: return whole(next, 0);
     case Operation::send_recv:
     case Operation::put:
-    case Operation::tell: return run(before, 0, 0);
+    case Operation::tell: return whole(before, 0);
   }
   return 0;
 }

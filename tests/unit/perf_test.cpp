@@ -54,6 +54,25 @@ Bytes part(const Bytes& whole, int index, const Case& one) {
   return {whole.begin() + index * bytes, whole.begin() + (index + 1) * bytes};
 }
 
+/// all_to_all_v among three ranks: each sends a third of its source to the next one, the rest to
+/// the one behind that.
+Bytes one_by_one(const Case& one, int rank) {
+  const auto all = sources(one);
+  Bytes result;
+  for (int from = 0; from < 3; ++from) {
+    if (from == rank) continue;
+    const auto& source = all[static_cast<std::size_t>(from)];
+    const auto third = static_cast<std::ptrdiff_t>(source.size() / 3);
+    const int next = (from + 1) % 3, last = (from + 2) % 3;
+    // The parts lie in the order of their ranks, and none is for the sender.
+    const bool comes_first = rank < (rank == next ? last : next);
+    const auto length = rank == next ? third : 2 * third;
+    const auto begin = source.begin() + (comes_first ? 0 : 3 * third - length);
+    result.insert(result.end(), begin, begin + length);
+  }
+  return result;
+}
+
 /// What a rank gets when elements are only moved, by the definitions of the collectives.
 Bytes moved(const Case& one, int rank) {
   const auto all = sources(one);
@@ -67,6 +86,7 @@ Bytes moved(const Case& one, int rank) {
     joined.insert(joined.end(), next.begin(), next.end());
   }
   switch (one.call.operation) {
+    case Operation::all_to_all_v: return one_by_one(one, rank);
     case Operation::broadcast: return at(one.call.root);
     case Operation::scatter: return part(at(one.call.root), rank, one);
     case Operation::fetch: return at(rank + 1);
@@ -103,9 +123,10 @@ Bytes all_reduced(const Case& one) {
 }
 
 TEST(PerfValues, WhatIsMovedIsExpectedWhereItBelongs) {
-  for (const auto operation : {Operation::broadcast, Operation::all_gather, Operation::gather,
-                               Operation::scatter, Operation::all_to_all, Operation::send_recv,
-                               Operation::fetch, Operation::put, Operation::tell}) {
+  for (const auto operation :
+       {Operation::broadcast, Operation::all_gather, Operation::gather, Operation::scatter,
+        Operation::all_to_all, Operation::all_to_all_v, Operation::send_recv, Operation::fetch,
+        Operation::put, Operation::tell}) {
     for (const auto dtype : dtypes()) {
       const Case one{{operation, dtype, Reduction::sum, 1, 5003}, 3, 7};
       SCOPED_TRACE(std::string(traits(operation).name) + " " + std::string(name_of(dtype)));
@@ -251,6 +272,7 @@ TEST(PerfOptions, WhatCannotBeMeasuredIsRefused) {
   expect_refused({"-d", "quad"}, {"datatype", "quad"});
   expect_refused({"-o", "xor"}, {"op", "xor"});
   expect_refused({"--operation", "put,all_nothing"}, {"operation", "all_nothing"});
+  expect_refused({"--operation", "all", "-G", "0", "-r", "x"}, {"root"});
   expect_refused({"-z", "4"}, {"blocking", "4"});
   expect_refused({"-g", "8"}, {"ngpus", "mpirun"});
   expect_refused({"-t", "2"}, {"nthreads", "mpirun"});
