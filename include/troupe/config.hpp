@@ -57,12 +57,12 @@ std::vector<OptionSpec> runtime_options();
 /// value may contain one. A source that sets a list replaces the list of a lower one.
 class Config {
  public:
-  /// Reads all sources. `application` comes on top of runtime_options(). Every value of every
-  /// source is checked, also one that a higher source overrides. With --help or --version on the
-  /// command line nothing else is looked at. Call before threads that change the environment start.
-  /// Errors, each one line that names source and key: Errc::invalid (unknown key or TROUPE_
-  /// variable, bad or missing value, stray argument, an option given twice), Errc::io (a file that
-  /// cannot be read).
+  /// Reads all sources. `application` comes on top of runtime_options(); one of the same name
+  /// takes the place of theirs if it allows their words and more. Every value of every source is
+  /// checked, also one that a higher source overrides. With --help or --version on the command line
+  /// nothing else is looked at. Call before threads that change the environment start. Errors, each
+  /// one line that names source and key: Errc::invalid (unknown key or TROUPE_ variable, bad or
+  /// missing value, stray argument, an option given twice), Errc::io (a file that cannot be read).
   static Result<Config> parse(int argc, const char* const* argv,
                               std::span<const OptionSpec> application = {});
 

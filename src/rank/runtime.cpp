@@ -128,28 +128,14 @@ struct Runtime::Parts {
 };
 
 Result<void> Runtime::Parts::open_device() {
-  std::string engine = config.text("engine");
-  if (engine == "auto") {
-    const auto possible =
-        mpi->everyone().gather_text(rank_process::cuda_is_possible(config) ? "yes" : "no");
-    engine = std::all_of(possible.begin(), possible.end(),
-                         [](const auto& text) { return text == "yes"; })
-                 ? "cuda"
-                 : "cpu";
-  }
+  const auto engine = rank_process::common_engine(config, *mpi);
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
   const auto job = mpi->everyone()
                        .gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid()))
                        .front();
   const auto clock_offset = mpi->clock_offset();
-  auto options = rank_process::device_options(
-      config, engine, mpi->local_rank(),
-      rank_process::core_share(mpi->gather_local_text(rank_process::core_mask()),
-                               static_cast<std::size_t>(mpi->local_rank())));
+  auto options = rank_process::device_options(config, engine, *mpi);
   if (!options) return options.error();
-  // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
-  options->settings.launch.other_hosts =
-      mpi->local_size() < mpi->size() || std::getenv("NCCL_HOSTID") != nullptr;
   options->settings.in_world = true;
   options->flight.job = job;
   options->flight.rank = mpi->rank();

@@ -128,6 +128,15 @@ TEST_F(ConfigTest, PrecedenceOfTheFiveSources) {
   EXPECT_FALSE(config.given("pause"));
 }
 
+TEST_F(ConfigTest, AProgramMayAllowMoreValuesOfAnOptionThatAllHave) {
+  const OptionSpec more[] = {
+      {"standby", OptionType::text, "off", "TEXT", "two", {"off", "two", "world", "local", "on"}}};
+  const char* const arguments[] = {"program", "--standby", "two"};
+  EXPECT_EQ(Config::parse(3, arguments, more).take().text("standby"), "two");
+  EXPECT_EQ(Config::parse(1, arguments, more).take().text("standby"), "off");
+  EXPECT_EQ(bad({"--standby", "two"}).find("command line: standby: 'two' is not one of"), 0U);
+}
+
 TEST_F(ConfigTest, TheEnvironmentCanNameTheFile) {
   const auto by_environment = file("a.conf", "steps = 2\n");
   const auto by_command_line = file("b.conf", "steps = 3\n");

@@ -90,6 +90,15 @@ const OptionSpec* find(Options options, std::string_view name) {
   return at == options.end() ? nullptr : &*at;
 }
 
+/// Whether an option is another one that takes further words.
+bool allows_more(const OptionSpec& option, const OptionSpec& than) {
+  return option.type == than.type && option.choices.size() > than.choices.size() &&
+         std::all_of(than.choices.begin(), than.choices.end(), [&](const std::string& word) {
+           return std::find(option.choices.begin(), option.choices.end(), word) !=
+                  option.choices.end();
+         });
+}
+
 /// Adds one occurrence of an option to what its source has said so far.
 Result<void> add(Layer& layer, const OptionSpec& spec, std::string_view text, std::string source) {
   const auto earlier = layer.find(spec.name);
@@ -253,7 +262,10 @@ Result<Layer> read_site_file(Options options) {
 Result<Config> Config::parse(int argc, const char* const* argv,
                              std::span<const OptionSpec> application) {
   std::vector<OptionSpec> options(application.begin(), application.end());
-  for (auto& option : runtime_options()) options.push_back(std::move(option));
+  for (auto& option : runtime_options()) {
+    const auto* own = find(application, option.name);
+    if (own == nullptr || !allows_more(*own, option)) options.push_back(std::move(option));
+  }
   Config config;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto& option = options[i];
