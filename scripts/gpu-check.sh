@@ -501,6 +501,8 @@ say "$gpus GPUs, output in $out"
 } >"$out/machine.txt" 2>&1
 # shellcheck disable=SC2046
 step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --engine cuda || true
+# shellcheck disable=SC2046
+step troupe-info-check 60 $(on_gpus "$gpus") "$bin/troupe-info" --engine cuda --check || true
 
 if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
 tests conformance 180

@@ -16,6 +16,7 @@
 
 #include "health.hpp"
 #include "libraries.hpp"
+#include "look_over.hpp"
 #include "operations.hpp"
 
 // troupe-info: what a job has to work with, per rank: host, device, binding, versions, operations.
@@ -182,12 +183,58 @@ int run(Runtime& runtime) {
 }  // namespace
 }  // namespace troupe::info
 
+namespace {
+
+const std::vector<troupe::OptionSpec> kOptions = {
+    {"check",
+     troupe::OptionType::list,
+     "none",
+     "none|job|collectives,indices",
+     "job, or --check alone: looks the job over before it runs, a line for each check; the others "
+     "as in all programs",
+     {"none", "job", "collectives", "indices"}},
+    {"operations", troupe::OptionType::flag, "off", "",
+     "only the table of operations: which dtypes each engine computes them in"},
+    {"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}};
+
+/// The command line with the word that --check alone stands for.
+std::vector<std::string> completed(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) {
+    words.emplace_back(argv[i]);
+    const bool alone = i + 1 == argc || std::string_view(argv[i + 1]).starts_with('-');
+    if (words.back() == "--check" && alone) words.emplace_back("job");
+  }
+  return words;
+}
+
+/// As main() has them: with a null pointer at the end.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  const troupe::Program program{
-      "troupe-info",
-      "Shows what a job has to work with: ranks, hosts, devices, binding, versions, operations.",
-      {{"operations", troupe::OptionType::flag, "off", "",
-        "only the table of operations: which dtypes each engine computes them in"},
-       {"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
-  return troupe::run_program(argc, argv, program, troupe::info::run);
+  using namespace troupe;
+  auto words = completed(argc, argv);
+  auto arguments = pointers_to(words);
+  const auto count = static_cast<int>(words.size());
+  const auto config = Config::parse(count, arguments.data(), kOptions);
+  const bool asks =
+      config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
+  if (config.ok() && !asks && config->list("check") == std::vector<std::string>{"job"}) {
+    auto more = info::arguments_of_check(count, arguments.data(), *config);
+    auto all = pointers_to(more);
+    const auto size = static_cast<int>(more.size());
+    return info::look_over(size, all.data(), Config::parse(size, all.data(), kOptions).take());
+  }
+  const Program program{"troupe-info",
+                        "Shows what a job has to work with: ranks, hosts, devices, binding, "
+                        "versions, operations; or looks it over before it runs.",
+                        kOptions};
+  return run_program(count, arguments.data(), program, info::run);
 }

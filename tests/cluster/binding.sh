@@ -21,6 +21,12 @@ shows gpus.txt "2 tasks, 2 per node, cores per task: 1, GPUs per node: 2"
 shows gpus.txt "launcher: srun, MPI plugin: pmix"
 shows gpus.txt "rank +[01] +host node1" 2
 
+note "that job looked over"
+succeeds check --gpus-per-node=2 --cpus-per-gpu=1 -- troupe.sbatch troupe-info --check --checkpoint-dir "$work"
+shows check.txt "^ok +Slurm +Slurm has 2 tasks, MPI has 2 ranks"
+shows check.txt "^ok +saved states +$work: all ranks see the same folder"
+shows check.txt "^ok +all_reduce "
+
 note "as many ranks as tasks, by mpirun"
 TROUPE_JOB_LAUNCHER=mpirun succeeds tasks -n 2 -- "${info[@]}"
 shows tasks.txt "launcher: mpirun"
