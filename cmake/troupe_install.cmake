@@ -28,11 +28,12 @@ install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
 install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
 install(DIRECTORY include/troupe DESTINATION include)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION share/doc/troupe)
-install(DIRECTORY docs DESTINATION share/doc/troupe FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION share/doc/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(FILES config/troupe.conf.example DESTINATION share/troupe)
 install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch scripts/slurm/drill.sbatch
         DESTINATION share/troupe/slurm)
-install(FILES scripts/slurm/env.sh DESTINATION share/troupe/slurm)
+install(PROGRAMS scripts/scaling.sh DESTINATION share/troupe)
+install(FILES scripts/slurm/env.sh scripts/slurm/sweep.sh scripts/slurm/scaling_report.py DESTINATION share/troupe/slurm)
 
 install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe:: DESTINATION lib/cmake/troupe)
 configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake

@@ -30,6 +30,7 @@ declare -A optional_packages=(
   [munge]="no tests under Slurm"
   [libpmix-dev]="no tests under Slurm; its plugin for MPI opens libpmix.so, which is in this package"
   [iproute2]="no tests under Slurm nor over several hosts"
+  [gnuplot-nox]="no plots in reports of scaling"
   [shellcheck]="no check of the job scripts"
   [doxygen]="no reference of the public headers"
 )

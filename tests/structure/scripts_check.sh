@@ -4,4 +4,4 @@
 set -euo pipefail
 command -v shellcheck >/dev/null || { echo "skipped: shellcheck is not installed" && exit 77; }
 cd "$1"
-shellcheck --external-sources --source-path=SCRIPTDIR scripts/slurm/* tests/cluster/*.sh tests/cluster/lib/* "$0"
+shellcheck --external-sources --source-path=SCRIPTDIR scripts/scaling.sh scripts/slurm/*.sh scripts/slurm/*.sbatch tests/cluster/*.sh tests/cluster/lib/* "$0"
