@@ -226,7 +226,11 @@ int main(int argc, char** argv) {
   const auto config = Config::parse(count, arguments.data(), kOptions);
   const bool asks =
       config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
-  if (config.ok() && !asks && config->list("check") == std::vector<std::string>{"job"}) {
+  const auto wants_check = [&] {
+    const auto& checks = config->list("check");
+    return std::find(checks.begin(), checks.end(), "job") != checks.end();
+  };
+  if (config.ok() && !asks && wants_check()) {
     auto more = info::arguments_of_check(count, arguments.data(), *config);
     auto all = pointers_to(more);
     const auto size = static_cast<int>(more.size());

@@ -26,6 +26,18 @@ succeeds info mpirun_on 2 2 troupe-info --standby off
 for host in h1 h2; do shows info.txt "host $host \(local rank [01]\)" 2; done
 note "2 x 2 ranks, each host with local ranks of its own"
 
+mkdir shared
+succeeds check mpirun_on 2 2 troupe-info --check --checkpoint-dir "$work/shared"
+shows check.txt "^failed" 0
+shows check.txt "^ok +saved states +$work/shared: all ranks see the same folder"
+shows check.txt "^ok +(all_reduce|peer access) " 2
+status=0
+mpirun_on 2 2 troupe-info --check --checkpoint-dir /dev/shm >apart.txt 2>&1 || status=$?
+((status == 1)) || { cat apart.txt && fail "a folder that the hosts do not share: exit status $status"; }
+shows apart.txt "^failed +saved states +/dev/shm: rank 2 \(h2\) \(and 1 more rank\): it is not the folder that rank 0 sees"
+shows apart.txt "^ok +(all_reduce|versions) " 2
+note "the job is looked over across both hosts"
+
 for name in "${cases[@]}"; do
   options=(--restart-budget 1000)
   [[ $name == collective_check ]] && options=(--check collectives)
