@@ -24,9 +24,17 @@ set_target_properties(troupe ${installed_programs} PROPERTIES INSTALL_RPATH "\$O
 set_target_properties(${installed_hosts} PROPERTIES INSTALL_RPATH "\$ORIGIN/../../lib")
 
 install(TARGETS troupe EXPORT troupe_targets LIBRARY DESTINATION lib)
+set(plugin_libraries troupe_plugin)
+if(TARGET troupe_plugin_cuda)
+  list(APPEND plugin_libraries troupe_plugin_cuda)
+endif()
+install(TARGETS ${plugin_libraries} EXPORT troupe_targets ARCHIVE DESTINATION lib)
 install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
 install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
 install(DIRECTORY include/troupe DESTINATION include)
+install(CODE "set(SOURCE ${PROJECT_SOURCE_DIR}/src)
+  set(DESTINATION \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include/troupe/plugin\")
+  include(${PROJECT_SOURCE_DIR}/cmake/troupe_plugin_headers.cmake)")
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION share/doc/troupe)
 install(DIRECTORY docs DESTINATION share/doc/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(FILES config/troupe.conf.example DESTINATION share/troupe)
@@ -40,7 +48,7 @@ configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}
   INSTALL_DESTINATION lib/cmake/troupe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake cmake/troupe_kernels.cmake
+install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake cmake/troupe_kernels.cmake cmake/troupe_add_library.cmake
               ${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
         DESTINATION lib/cmake/troupe)
 configure_file(cmake/troupe.pc.in ${PROJECT_BINARY_DIR}/generated/troupe.pc @ONLY)

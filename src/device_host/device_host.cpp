@@ -92,14 +92,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
     sink = [this](std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,
                   std::string_view name) { flight_.activity(ticket, begin, end, stream, name); };
   tracing_ = make_tracing(std::move(sink));
-  for (const auto& stamp : header().libraries) {
-    if (stamp.lane == 0 || stamp.lane >= kLaneCount) continue;
-    if (const auto lane = known_library_lane(stamp.library())) {
-      lanes_of_rank_[static_cast<std::size_t>(*lane)] = stamp.lane;
-    } else {
-      header().unknown.fetch_or(1u << stamp.lane);
-    }
-  }
+  know_libraries();
 }
 
 DeviceHost::~DeviceHost() {

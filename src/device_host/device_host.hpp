@@ -172,6 +172,9 @@ class DeviceHost {
   void record_graph(const Playing& playing);
 
   // libraries.cpp
+  /// Loads those of the rank's libraries that come with its program, and notes which lane of the
+  /// rank each library has, or why it is unknown.
+  void know_libraries();
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open
   /// it. Errors: why it cannot be opened, or was given up.
   Result<bool> lane_ready(Lane lane);

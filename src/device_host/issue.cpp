@@ -54,8 +54,15 @@ bool DeviceHost::issue_set_aside() {
 
 DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAside::Entry* entry) {
   const auto source = entry == nullptr ? Source::ring : Source::set_aside;
-  if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
+  const auto decoded = command_.decode(record);
   const auto ticket = command_.header().ticket;
+  if (!decoded && header().unknown.any() &&
+      find_operation(command_.header().opcode).info == nullptr) {
+    note_taken(ticket);  // the rank submitted it before this host could say so
+    return answered(ticket, source,
+                    Error{Errc::unsupported, 0, "the device host does not have its library"});
+  }
+  if (!decoded) return corrupt(decoded.error());
   const auto flags = command_.header().flags;
   if ((flags & wire::kCancelled) != 0) return answered(ticket, source, {});
   const bool alone = (flags & wire::kAlone) != 0;

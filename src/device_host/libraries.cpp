@@ -2,6 +2,7 @@
 
 #include "common/wire/opened_library.hpp"
 #include "device_host/device_host.hpp"
+#include "device_host/engine/outside.hpp"
 
 // The actors of libraries: opening, restarting, work on threads of their own.
 
@@ -15,6 +16,20 @@ struct DeviceHost::Work {
   std::vector<std::byte> record;
   wire::Command command;
 };
+
+void DeviceHost::know_libraries() {
+  for (const auto& stamp : header().libraries) {
+    if (stamp.lane == 0 || stamp.lane >= kLaneCount) continue;
+    const auto library = stamp.library();
+    if (!known_library_lane(library)) {
+      const auto loaded =
+          load_outside_library(stamp, engine_->description().engine, options_.library_folders);
+      if (!loaded) header().unknown.add(stamp.lane, library, loaded.error().message);
+    }
+    if (const auto lane = known_library_lane(library))
+      lanes_of_rank_[static_cast<std::size_t>(*lane)] = stamp.lane;
+  }
+}
 
 Result<bool> DeviceHost::lane_ready(Lane lane) {
   auto& actor = actors_[lane];

@@ -14,7 +14,7 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
-//     INTERFACE
+//     INTERFACE LIBRARY_FOLDERS
 //   (descriptors 3..7) troupe-device-host MODULE --list
 
 namespace {
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 13 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 14 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
         !number(argv[8], options.spin_us) || !number(argv[9], options.other_hosts) ||
@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
       return usage();
     }
     std::strcpy(options.interface.data(), argv[12]);
+    options.library_folders = argv[13];
     static const auto segment = troupe::ipc::SharedMemory::map(
         troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
     if (!segment) return usage();

@@ -56,6 +56,20 @@ fs::path compile_program(const Config& config) {
   return fs::exists(beside, ignored) ? beside : installed() / "troupe-compile";
 }
 
+/// Where the modules of a program's own libraries may lie: as configured, then beside the program,
+/// as CMake builds and installs both.
+Result<std::string> library_folders(const Config& config) {
+  std::string all;
+  std::error_code ignored;
+  for (const auto& folder : config.list("library-path")) {
+    if (!fs::is_directory(folder, ignored))
+      return Error{Errc::invalid, 0, "library-path: there is no folder " + folder};
+    all += fs::absolute(folder).string() + ":";
+  }
+  const auto own = fs::canonical("/proc/self/exe", ignored).parent_path();
+  return all + own.string() + ":" + (own.parent_path() / "libexec" / "troupe").string();
+}
+
 struct SpinTimes {
   std::chrono::nanoseconds waiter;   ///< a thread of the rank that waits for a future
   std::chrono::nanoseconds reactor;  ///< after the last command, when nobody waits
@@ -152,6 +166,8 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::invalid, errno,
                  "gloo-interface: there is no network interface " + interface + " on every host"};
   }
+  auto folders = library_folders(config);
+  if (!folders) return folders.error();
   const auto spin = spin_times(config, cores);
   DeviceCore::Options options;
   options.spin = spin.waiter;
@@ -184,6 +200,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.reproducible = config.flag("reproducible");
   launch.register_buffers = config.flag("register-buffers");
   launch.interface = interface;
+  launch.library_folders = std::move(*folders);
   launch.device = local_rank;
   launch.threads = cores;
   launch.memory_limit = options.memory_limit;

@@ -26,7 +26,8 @@ run() {
 says() { [ "$(grep -c "$2" "$log")" -eq "$1" ] || fail "not $1 times: $2"; }
 
 run 0 0 1 0
-says 1 "rank 1: unsupported.*own.operation: the device host does not have library own$"
+says 1 "rank 1: unsupported.*own.operation: the device host does not have library own: there is no troupe-own-cpu.so in "
+says 1 "lib: no library own: there is no troupe-own-cpu.so in "
 says 1 "rank 1: done$"
 says 1 "rank 1: unsupported.*own.operation cannot be asked of rank 0: its program does not include library own$"
 run 2 1 2

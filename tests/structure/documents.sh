@@ -19,6 +19,7 @@
 #   <!-- test: not run: REASON -->  it is checked with bash -n all the same
 #   ```cmake
 #   <!-- test: consumer -->         all of its lines are in tests/structure/consumer/CMakeLists.txt
+#   <!-- test: library example -->  all of its lines are in apps/examples/library/CMakeLists.txt
 # Blocks without a language are pictures and output: they have no verdict.
 set -euo pipefail
 source_tree=$1 build_tree=$2 cxx=$3
@@ -84,9 +85,12 @@ keep_block() {
       esac
       ;;
     cmake)
-      [[ $verdict == consumer ]] || fail "$place: CMake without a verdict, or with an unknown one: '$verdict'"
+      local known=$source_tree/tests/structure/consumer/CMakeLists.txt
+      [[ $verdict != "library example" ]] || known=$source_tree/apps/examples/library/CMakeLists.txt
+      [[ $verdict == consumer || $verdict == "library example" ]] ||
+        fail "$place: CMake without a verdict, or with an unknown one: '$verdict'"
       while IFS= read -r line; do
-        grep -qxF -e "$line" "$source_tree/tests/structure/consumer/CMakeLists.txt" || fail "$place: not in the consumer: $line"
+        grep -qxF -e "$line" "$known" || fail "$place: not in $known: $line"
       done <"$file"
       ;;
     *) fail "$place: a block in an unknown language, '$language'" ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # install.sh SOURCE-TREE BUILD-TREE CMAKE CXX BUILD-TYPE MPIEXEC: installs troupe, moves the install tree elsewhere,
-# builds the README's program against it as a user would (find_package), and runs it on two ranks. Nothing that the
-# ranks or their device hosts load may come from the build tree.
+# builds the README's program against it as a user would (find_package), and runs it on two ranks; then a library outside
+# the tree (library.sh). Nothing that the ranks or their device hosts load may come from the build tree.
 set -euo pipefail
 source_tree=$1 build_tree=$2 cmake=$3 cxx=$4 build_type=$5 mpiexec=$6
 here=$(cd "$(dirname "$0")" && pwd)
@@ -65,4 +65,5 @@ hosts=$(grep -lF 'troupe-device-host' "$work"/loaded/by.* | wc -l)
 (cd / && "$work/moved/bin/troupe-cg" --help >/dev/null) || fail "the moved troupe-cg does not run"
 [[ -z $(find "$work/moved/bin" -name troupe-info) ]] || (cd / && "$work/moved/bin/troupe-info" --help >/dev/null) ||
   fail "the moved troupe-info does not run"
+"$here/library.sh" "$source_tree" "$work/moved" "$cmake" "$cxx" "$build_type" "$mpiexec" "$ranks"
 echo "install test: passed"

@@ -6,6 +6,8 @@
 #   src/common/                no rank/, no device_host/, no library's header
 #   src/rank/                  no device_host/; MPI in net/ only. Below: device/, net/; on them store/, protocol/ (pure), token/,
 #                              post/, none of which knows another; on these world/, and run/ on top
+#   src/plugin/                what libraries outside the tree include: common/wire/checker.hpp and the engines' library.hpp;
+#                              of it src/device_host/engine/outside.cpp includes module.hpp, and nothing else anything
 #   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
 #                              of either. own_operations.cpp and sequences.cpp alone include a library's header: nothing else names an
 #                              operation
@@ -19,6 +21,7 @@
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
 #   anywhere                   no class is the friend of another
 #   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
+#   apps/examples/library/     a project of its own, whose cuda half may include CUDA
 #   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
@@ -70,9 +73,12 @@ forbid src "$gpu" "CUDA belongs in src/device_host/engine/cuda and in the cuda h
   "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
 forbid src '[<"]nccl' "NCCL belongs in the collective library's half" "src/lib/collective/$cuda_half:"
 forbid src '<gloo/' "Gloo belongs in the collective library's half" 'src/lib/collective/[a-z_]+_cpu\.[ch]pp:'
-forbid apps "$gpu" "applications do not see CUDA" 'apps/troupe-perf/peer_nccl\.cpp:'
+forbid apps "$gpu" "applications do not see CUDA" "apps/troupe-perf/peer_nccl\.cpp:|apps/examples/library/$cuda_half:"
 
-demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own are rooted at src"
+demand src '<|"(common|rank|device_host|lib|plugin|simulation)/' "includes of our own are rooted at src"
+demand src/plugin '<troupe/|<[a-z_]+>|"plugin/module\.hpp"|"common/wire/checker\.hpp"|"device_host/engine/(cpu|cuda)/library\.hpp"' \
+  "libraries outside the tree see what those inside see"
+forbid src '"plugin/' "what is for libraries outside the tree is for them alone" "src/plugin/|src/device_host/engine/outside\.cpp:"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \

@@ -239,6 +239,7 @@ std::vector<std::byte> record_of(const Op& op, std::uint64_t ticket = 0, std::ui
 class Reactor : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kRing = 1u << 16;
+  static constexpr std::uint32_t kUnusedLane = kLaneCount - 1;
 
   explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event) {
     script = &script_;
@@ -248,6 +249,9 @@ class Reactor : public ::testing::Test {
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
     header().version = wire::kPortVersion;
     header().libraries = wire::library_stamps().take();
+    auto& another = header().libraries[kMaxLibraries];  // that the program has, and nobody else
+    std::strcpy(another.name.data(), "alchemy");
+    another.lane = kUnusedLane;
     header().life.init();
     header().command_capacity = header().reply_capacity = kRing;
     auto sockets = ipc::Socket::make_pair().take();
@@ -308,7 +312,9 @@ class Reactor : public ::testing::Test {
   template <Operation Op>
   std::uint64_t submit(const Op& op, std::uint32_t epoch = 0,
                        const std::vector<std::byte>& data = {}) {
-    const auto record = record_of(op, ++tickets_, epoch, data);
+    return submit_record(record_of(op, ++tickets_, epoch, data));
+  }
+  std::uint64_t submit_record(const std::vector<std::byte>& record) {
     ipc::RingProducer ring(&header().command, segment_.data() + wire::kPortDataOffset, kRing);
     const auto room = ring.reserve(record.size());
     check(room.ok() && !room->empty(), "the ring is full");
@@ -601,6 +607,20 @@ TEST_F(Reactor, ALibraryThatFailsIsOpenedAnewUntilItIsGivenUp) {
   const auto given_up = await_answer(submit(dot(0, 1)));
   EXPECT_EQ(static_cast<Errc>(given_up.code), Errc::library) << "it was to be given up";
   EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u);
+}
+
+TEST_F(Reactor, SaysWhichLibrariesItDoesNotHaveAndAnswersTheirCommands) {
+  EXPECT_EQ(header().unknown.lanes(), 1u << kUnusedLane);
+  EXPECT_EQ(header().unknown.why("alchemy").find("there is no troupe-alchemy-nothing.so in "), 0u)
+      << header().unknown.text();
+  // As of a rank that has submitted it before it could read that.
+  auto record = record_of(memory::Nop{}, ++tickets_);
+  wire::CommandHeader head;
+  std::memcpy(&head, record.data(), sizeof head);
+  head.opcode = 1;  // nobody's
+  std::memcpy(record.data(), &head, sizeof head);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit_record(record)).code), Errc::unsupported);
+  EXPECT_EQ(await_answer(submit(memory::Nop{})).code, 0u) << "it does not go on";
 }
 
 TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {

@@ -23,6 +23,8 @@ std::vector<OptionSpec> runtime_options() {
        "file of what tuning has found, for any number of jobs; auto: troupe/tuning in the user's folder of caches"},
       {"host-compiler", text, "c++", "PATH",
        "C++ compiler that compiles a program's kernels for the cpu engine"},
+      {"library-path", list, "", "DIR,...",
+       "folders of the modules of a program's own libraries, before the program's own and ../libexec/troupe beside it"},
       {"slab-size", bytes, "64MiB", "SIZE",
        "the first pieces of physical device memory; the more is held, the larger are the next, up to "
        "2GiB", {}, "2MiB"},

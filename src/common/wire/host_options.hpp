@@ -39,6 +39,8 @@ struct HostOptions {
   int register_buffers = 0;   ///< 1: slabs are registered with communicators
   /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
   std::array<char, 16> interface {};
+  /// Where libraries outside of troupe may lie, separated by ':'.
+  const char* library_folders = "";
 };
 
 /// The one symbol of an engine module: runs a device host until it is told to end; returns its exit

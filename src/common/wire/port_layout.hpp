@@ -11,6 +11,7 @@
 #include "common/wire/library_stamps.hpp"
 #include "common/wire/set_aside_tickets.hpp"
 #include "common/wire/shm_names.hpp"
+#include "common/wire/unknown_libraries.hpp"
 
 namespace troupe::wire {
 
@@ -55,15 +56,14 @@ struct PortHeader {
   /// kCredits commands of that library be unanswered: what is stuck fills its own mailbox and
   /// nobody else's.
   std::atomic<std::uint32_t> held_up;
-  /// Libraries of the rank that the device host does not know, likewise. Written before `ready`.
-  std::atomic<std::uint32_t> unknown;
+  UnknownLibraries unknown;
 };
 static_assert(kLaneCount <= 32);
 
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 9;
+inline constexpr std::uint64_t kPortVersion = 10;
 inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -5,21 +5,19 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "device_host/engine/outside.hpp"
+
 namespace troupe::host {
-namespace {
 
 namespace fs = std::filesystem;
 
-/// Where modules may lie.
-std::vector<fs::path> folders() {
+std::vector<fs::path> module_folders() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&find_in_module), &info) == 0) return {};
   std::error_code ignored;
   const auto own = fs::canonical(info.dli_fname, ignored).parent_path();
   return {own, own.parent_path() / "libexec" / "troupe"};
 }
-
-}  // namespace
 
 /// Each of the lanes between host and device has a half of its own.
 std::string_view library_of(Lane lane) noexcept {
@@ -29,9 +27,13 @@ std::string_view library_of(Lane lane) noexcept {
 
 Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol) {
+  if (void* const outside = outside_module(name); outside != nullptr) {
+    if (void* const found = ::dlsym(outside, symbol); found != nullptr) return found;
+    return Error{Errc::library, 0, name + ": " + ::dlerror()};
+  }
   const auto file = "troupe-" + name + "-" + engine + ".so";
   std::string looked;
-  for (const auto& folder : folders()) {
+  for (const auto& folder : module_folders()) {
     const auto path = folder / file;
     looked += (looked.empty() ? "" : ", ") + path.string();
     if (!fs::exists(path)) continue;
@@ -66,7 +68,7 @@ std::vector<LoadedLibrary> located(const Dependencies& dependencies) {
 std::vector<std::string> installed_libraries(const std::string& engine) {
   const std::string begin = "troupe-", end = "-" + engine + ".so";
   std::vector<std::string> names;
-  for (const auto& folder : folders()) {
+  for (const auto& folder : module_folders()) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const auto file = entry.path().filename().string();

@@ -64,9 +64,10 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
                  "a request of epoch " + std::to_string(command.within) + ", which has ended"};
   }
   if (is_unknown(*command.info, command.op.data())) {
+    const auto library = command.info->library();
     return Error{Errc::unsupported, 0,
                  std::string(command.info->name) + ": the device host does not have library " +
-                     std::string(command.info->library())};
+                     std::string(library) + ": " + link_->header().unknown.why(library)};
   }
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);
@@ -132,7 +133,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
 
 bool CommandPort::is_unknown(const OperationInfo& info, const std::byte* op) const {
   if (!link_) return false;
-  const auto unknown = link_->header().unknown.load(std::memory_order_relaxed);
+  const auto unknown = link_->header().unknown.lanes();
   if (unknown == 0) [[likely]]
     return false;
   return (unknown >> static_cast<unsigned>(find_operation(info.opcode).lane(op)) & 1u) != 0;

@@ -124,6 +124,7 @@ void DeviceActor::on(FromHost from) {
         (void)self.tell(HostClosed{id});  // the socket's end says it again
       });
       libraries_.warm_up(*host);
+      libraries_.lacks(host->header().unknown.text());
       described_->resolve(message.text);  // the first one's counts
       return protocol_.ready(from.link, now);
     case ControlKind::library_opened:

@@ -72,7 +72,8 @@ wire::HostOptions HostLink::options(bool standby) const {
       .spin_us = launch_.spin_us,
       .other_hosts = launch_.other_hosts ? 1 : 0,
       .reproducible = launch_.reproducible ? 1 : 0,
-      .register_buffers = launch_.register_buffers ? 1 : 0};
+      .register_buffers = launch_.register_buffers ? 1 : 0,
+      .library_folders = launch_.library_folders.c_str()};
   check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
   launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
   return options;
@@ -107,7 +108,8 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.other_hosts),
                      std::to_string(host_options.reproducible),
                      std::to_string(host_options.register_buffers),
-                     launch_.interface};
+                     launch_.interface,
+                     launch_.library_folders};
   spawn.strip_environment = kMpiVariables;
   spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
                        launch_.flight_fd};

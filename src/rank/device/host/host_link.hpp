@@ -39,6 +39,7 @@ struct HostLaunch {
   bool reproducible = false;            ///< sums over ranks always have the same bits
   bool register_buffers = false;        ///< slabs are registered with communicators
   std::string interface;                ///< network of a cpu engine's collectives
+  std::string library_folders;          ///< of libraries outside of troupe, separated by ':'
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
   bool tells_at_end = false;            ///< the host has something to tell when it ends
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches

@@ -1,6 +1,7 @@
 #include "rank/device/host/library_use.hpp"
 
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "common/core/log.hpp"
@@ -56,6 +57,12 @@ void LibraryUse::kinds_recur(device_message::KindsRecur recur, const Heirs& heir
     if (warm_.add_kind(key, record)) news.add_kind(key, std::move(record));
   }
   warm_up(heirs, news);
+}
+
+void LibraryUse::lacks(const std::string& lines) {
+  if (lines == std::exchange(lacking_, lines)) return;
+  std::istringstream each(lines);
+  for (std::string line; std::getline(each, line);) log::warn("lib", "no library {}", line);
 }
 
 void LibraryUse::plans_made(const wire::ControlMessage& told, const Heirs& heirs) {

@@ -38,6 +38,9 @@ class LibraryUse {
   void kinds_recur(device_message::KindsRecur recur, const Heirs& heirs);
   void plans_made(const wire::ControlMessage& told, const Heirs& heirs);
 
+  /// The libraries of the program that a host does not have, each with the reason: lines, which go
+  /// to the log unless an earlier host has said the same.
+  void lacks(const std::string& lines);
   /// A host that has just started prepares all there is.
   void warm_up(const HostLink& host) { warm_up(host, warm_); }
   /// A host has ended without having served. If it was preparing, it may have ended of that: the
@@ -56,6 +59,7 @@ class LibraryUse {
   WarmSet warm_;
   TuningFile tunings_;
   std::map<std::string, OpenedLibrary> opened_;  ///< by name, as a device host has said last
+  std::string lacking_;                          ///< what a device host has said last
   std::set<std::uint64_t> warming_;              ///< hosts that are preparing
 };
 
