@@ -611,7 +611,7 @@ TEST_F(Reactor, ALibraryThatFailsIsOpenedAnewUntilItIsGivenUp) {
 
 TEST_F(Reactor, SaysWhichLibrariesItDoesNotHaveAndAnswersTheirCommands) {
   EXPECT_EQ(header().unknown.lanes(), 1u << kUnusedLane);
-  EXPECT_EQ(header().unknown.why("alchemy").find("there is no troupe-alchemy-nothing.so in "), 0u)
+  EXPECT_EQ(header().unknown.why("alchemy").find("there is no troupe-alchemy-scripted.so in "), 0u)
       << header().unknown.text();
   // As of a rank that has submitted it before it could read that.
   auto record = record_of(memory::Nop{}, ++tickets_);
