@@ -3,8 +3,8 @@
 #
 #   NAME        what programs link: the operations' tables and checks, and what else runs in the rank
 #   NAME_cpu    troupe-NAME-cpu.so: its half on the cpu engine, a module that device hosts load
-#   NAME_cuda   troupe-NAME-cuda.so: its half on the cuda engine; left out where there is no CUDA toolkit, or where troupe
-#               was built without it. Files *.cu want the language CUDA enabled in the project.
+#   NAME_cuda   troupe-NAME-cuda.so: its half on the cuda engine. It is left out, with a line that says why, where there is
+#               no CUDA toolkit, troupe was built without it, or there are files *.cu and the language CUDA is not enabled.
 #
 # A half's module lies where the project's programs are built, which is where device hosts look for it. To install it:
 # install(TARGETS NAME_cpu LIBRARY DESTINATION libexec/troupe), with the programs in bin. The source folder is on the
@@ -26,15 +26,24 @@ function(troupe_add_library name)
   target_link_libraries(${name} PUBLIC troupe::troupe)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>)
 
-  if(ARG_CUDA AND TARGET troupe::plugin_cuda)
+  set(no_cuda "")
+  if(ARG_CUDA)
     find_package(CUDAToolkit QUIET)
+    get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+    if(NOT TARGET troupe::plugin_cuda)
+      set(no_cuda "this troupe has no cuda engine")
+    elseif(NOT TARGET CUDA::cudart)
+      set(no_cuda "there is no CUDA toolkit")
+    elseif(ARG_CUDA MATCHES "\\.cu(;|$)" AND NOT CUDA IN_LIST languages)
+      set(no_cuda "the language CUDA is not enabled")
+    endif()
   endif()
   foreach(engine CPU CUDA)
     string(TOLOWER ${engine} suffix)
     if(NOT ARG_${engine})
       continue()
-    elseif(engine STREQUAL CUDA AND NOT (TARGET troupe::plugin_cuda AND TARGET CUDA::cudart))
-      message(STATUS "${name}: no half for the cuda engine")
+    elseif(engine STREQUAL CUDA AND no_cuda)
+      message(STATUS "${name}: no half for the cuda engine: ${no_cuda}")
       continue()
     endif()
     set(half ${name}_${suffix})

@@ -64,10 +64,11 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
                  "a request of epoch " + std::to_string(command.within) + ", which has ended"};
   }
   if (is_unknown(*command.info, command.op.data())) {
-    const auto library = command.info->library();
+    const std::string library(command.info->library());
+    const auto why = link_->header().unknown.why(library);
     return Error{Errc::unsupported, 0,
                  std::string(command.info->name) + ": the device host does not have library " +
-                     std::string(library) + ": " + link_->header().unknown.why(library)};
+                     library + (why.empty() ? "" : ": " + why)};
   }
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);
