@@ -51,13 +51,16 @@ std::vector<OptionSpec> option_specs() {
 /// NCCL itself, from this process; null where there is no GPU. All ranks call it.
 std::unique_ptr<perf::Side> make_raw(World& world, const DeviceInfo& device, std::int64_t largest) {
   if (device.engine != "cuda") return nullptr;
-  return perf::load_peer("nccl", {.rank = world.rank(),
-                                  .size = world.size(),
-                                  .local_rank = world.local_rank(),
-                                  .capacity = static_cast<std::uint64_t>(largest) * sizeof(double),
-                                  .first_one = [&](const perf::PeerSetup::Id& id) {
-                                    return world.gather_values(id).front();
-                                  }});
+  auto raw =
+      perf::load_peer("nccl", {.rank = world.rank(),
+                               .size = world.size(),
+                               .local_rank = world.local_rank(),
+                               .capacity = static_cast<std::uint64_t>(largest) * sizeof(double),
+                               .first_one = [&](const perf::PeerSetup::Id& id) {
+                                 return world.gather_values(id).front();
+                               }});
+  raw->prepare({});
+  return raw;
 }
 
 class Bench {

@@ -44,10 +44,14 @@ void must(int status) {
 class MpiSide final : public Side {
  public:
   explicit MpiSide(const PeerSetup& setup)
-      : rank_(setup.rank), size_(setup.size), a_(setup.capacity), b_(setup.capacity) {
-    must(MPI_Comm_split(MPI_COMM_WORLD, setup.colour, setup.rank, &communicator_));
+      : rank_(setup.rank),
+        size_(setup.size),
+        colour_(setup.colour),
+        a_(setup.capacity),
+        b_(setup.capacity) {}
+  ~MpiSide() override {
+    if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
   }
-  ~MpiSide() override { MPI_Comm_free(&communicator_); }
   MpiSide(const MpiSide&) = delete;
   MpiSide& operator=(const MpiSide&) = delete;
 
@@ -58,7 +62,11 @@ class MpiSide final : public Side {
     if (datatype(call.dtype) == MPI_DATATYPE_NULL) return "MPI has no such type";
     return reduction(call.reduction) == MPI_OP_NULL ? "MPI has no such reduction" : "";
   }
-  void prepare(const Call&) override {}
+  /// Forms the communicator, the first time.
+  void prepare(const Call&) override {
+    if (communicator_ == MPI_COMM_NULL)
+      must(MPI_Comm_split(MPI_COMM_WORLD, colour_, rank_, &communicator_));
+  }
   void wait() override {}
   void record(const std::function<void()>&) override {
     throw std::runtime_error("MPI records nothing");
@@ -153,7 +161,7 @@ class MpiSide final : public Side {
                       (rank_ - step + size_) % size_, 0, communicator_, MPI_STATUS_IGNORE));
   }
 
-  int rank_, size_;
+  const int rank_, size_, colour_;
   std::vector<std::byte> a_, b_, part_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
 };

@@ -51,7 +51,8 @@ ncclRedOp_t reduction(Reduction op) {
 /// A blocking communicator and a stream of the highest priority, as troupe's engine has them.
 class NcclSide final : public Side {
  public:
-  explicit NcclSide(const PeerSetup& setup) : rank_(setup.rank), size_(setup.size) {
+  explicit NcclSide(const PeerSetup& setup)
+      : rank_(setup.rank), size_(setup.size), first_one_(setup.first_one) {
     int gpus = 0;
     must(cudaGetDeviceCount(&gpus));
     must(cudaSetDevice(setup.local_rank % gpus));
@@ -63,19 +64,11 @@ class NcclSide final : public Side {
       must(cudaMemset(*buffer, 0, setup.capacity));
     }
     must(cudaDeviceSynchronize());
-    ncclUniqueId id{};
-    if (rank_ == 0) must(ncclGetUniqueId(&id));
-    PeerSetup::Id bytes{};
-    static_assert(sizeof id == sizeof bytes);
-    std::memcpy(bytes.data(), &id, sizeof id);
-    bytes = setup.first_one(bytes);
-    std::memcpy(&id, bytes.data(), sizeof id);
-    must(ncclCommInitRank(&communicator_, size_, id, rank_));
   }
   ~NcclSide() override {
     (void)cudaStreamSynchronize(stream_);
     forget();
-    (void)ncclCommDestroy(communicator_);
+    if (communicator_ != nullptr) (void)ncclCommDestroy(communicator_);
     (void)cudaFree(b_);
     (void)cudaFree(a_);
     (void)cudaStreamDestroy(stream_);
@@ -87,7 +80,18 @@ class NcclSide final : public Side {
     if (call.operation == Operation::tell) return "NCCL knows no host memory";
     return datatype(call.dtype) == ncclNumTypes ? "this NCCL has no such type" : "";
   }
-  void prepare(const Call&) override {}
+  /// Forms the communicator, the first time.
+  void prepare(const Call&) override {
+    if (communicator_ != nullptr) return;
+    ncclUniqueId id{};
+    if (rank_ == 0) must(ncclGetUniqueId(&id));
+    PeerSetup::Id bytes{};
+    static_assert(sizeof id == sizeof bytes);
+    std::memcpy(bytes.data(), &id, sizeof id);
+    bytes = first_one_(bytes);
+    std::memcpy(&id, bytes.data(), sizeof id);
+    must(ncclCommInitRank(&communicator_, size_, id, rank_));
+  }
 
   void start(const Call& call, std::int64_t shift) override {
     if (call.count == 0) return;
@@ -213,7 +217,8 @@ class NcclSide final : public Side {
     executable_ = nullptr, graph_ = nullptr;
   }
 
-  int rank_, size_;
+  const int rank_, size_;
+  const std::function<PeerSetup::Id(const PeerSetup::Id&)> first_one_;
   cudaStream_t stream_ = nullptr;
   void* a_ = nullptr;
   void* b_ = nullptr;

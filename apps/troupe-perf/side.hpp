@@ -40,16 +40,18 @@ class Side {
 /// What a peer needs to know of this rank.
 struct PeerSetup {
   using Id = std::array<std::byte, 128>;
-  int rank = 0, size = 1;                  ///< in its communicator
-  int colour = 0;                          ///< which communicator, of those that share the ranks
-  int local_rank = 0;                      ///< among the ranks of this node
-  std::uint64_t capacity = 0;              ///< bytes of each buffer
-  std::function<Id(const Id&)> first_one;  ///< that of the communicator's rank 0; all call it
+  int rank = 0, size = 1;      ///< in its communicator
+  int colour = 0;              ///< which communicator, of those that share the ranks
+  int local_rank = 0;          ///< among the ranks of this node
+  std::uint64_t capacity = 0;  ///< bytes of each buffer
+  std::function<Id(const Id&)>
+      first_one;  ///< that of the communicator's rank 0; all call it, in prepare()
 };
 
 /// The library beneath without troupe, between the same ranks: "nccl" on their GPUs, from this
 /// process; "mpi" in host memory. It is a module of its own, so that programs need neither.
-/// Throws std::runtime_error.
+/// Throws std::exception. Ranks meet in prepare() only, so one that fails here leaves no other
+/// waiting.
 std::unique_ptr<Side> load_peer(const std::string& name, const PeerSetup& setup);
 
 }  // namespace troupe::perf
