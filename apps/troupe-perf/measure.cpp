@@ -199,7 +199,11 @@ double Measurement::timed(Side& side, const Call& call, std::int64_t largest, bo
 std::int64_t Measurement::checked(Side& side, const Call& call, Attempt& attempt) {
   const Case one{call, size_, ++repetition_};
   std::int64_t wrong = 0;
-  attempt([&] { side.write(call, source_of(one, rank_)); });
+  attempt([&] {
+    const auto elements = extents(call, rank_, size_).source;
+    for (std::int64_t first = 0; first < elements; first += kPiece)
+      side.write(call, first, source_of(one, rank_, first, std::min(kPiece, elements - first)));
+  });
   world_.barrier();  // tokens: the neighbour's source is there
   attempt([&] {
     if (options_.replays > 0 && call.count != 0) {
@@ -211,7 +215,11 @@ std::int64_t Measurement::checked(Side& side, const Call& call, Attempt& attempt
     side.wait();
   });
   world_.barrier();
-  attempt([&] { wrong = count_wrong(one, rank_, side.read(call)); });
+  attempt([&] {
+    wrong = count_wrong(one, rank_, [&](std::int64_t first, std::int64_t elements) {
+      return side.read(call, first, elements);
+    });
+  });
   return wrong;
 }
 

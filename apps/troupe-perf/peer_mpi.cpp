@@ -114,15 +114,16 @@ class MpiSide final : public Side {
     }
   }
 
-  void write(const Call& call, std::span<const std::byte> source) override {
-    const auto at = extents(call, rank_, size_);
-    std::memcpy(place(call.in_place ? b_ : a_, at.source_offset, size_of(call.dtype)),
-                source.data(), source.size());
+  void write(const Call& call, std::int64_t first, std::span<const std::byte> source) override {
+    const auto at = extents(call, rank_, size_).source_offset + first;
+    std::memcpy(place(call.in_place ? b_ : a_, at, size_of(call.dtype)), source.data(),
+                source.size());
   }
-  std::vector<std::byte> read(const Call& call) override {
-    const auto at = extents(call, rank_, size_);
-    const auto* const from = place(b_, at.destination_offset, size_of(call.dtype));
-    return {from, from + static_cast<std::size_t>(at.destination) * size_of(call.dtype)};
+  std::vector<std::byte> read(const Call& call, std::int64_t first,
+                              std::int64_t elements) override {
+    const auto at = extents(call, rank_, size_).destination_offset + first;
+    const auto* const from = place(b_, at, size_of(call.dtype));
+    return {from, from + static_cast<std::size_t>(elements) * size_of(call.dtype)};
   }
 
  private:

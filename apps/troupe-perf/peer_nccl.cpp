@@ -132,17 +132,17 @@ class NcclSide final : public Side {
   }
   void replay() override { must(cudaGraphLaunch(executable_, stream_)); }
 
-  void write(const Call& call, std::span<const std::byte> source) override {
-    const auto at = extents(call, rank_, size_);
-    auto* const to = place(call.in_place ? b_ : a_, at.source_offset, size_of(call.dtype));
-    must(cudaMemcpyAsync(to, source.data(), source.size(), cudaMemcpyHostToDevice, stream_));
+  void write(const Call& call, std::int64_t first, std::span<const std::byte> source) override {
+    const auto at = extents(call, rank_, size_).source_offset + first;
+    must(cudaMemcpyAsync(place(call.in_place ? b_ : a_, at, size_of(call.dtype)), source.data(),
+                         source.size(), cudaMemcpyHostToDevice, stream_));
     wait();
   }
-  std::vector<std::byte> read(const Call& call) override {
-    const auto at = extents(call, rank_, size_);
-    const auto element = size_of(call.dtype);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(at.destination) * element);
-    must(cudaMemcpyAsync(bytes.data(), place(b_, at.destination_offset, element), bytes.size(),
+  std::vector<std::byte> read(const Call& call, std::int64_t first,
+                              std::int64_t elements) override {
+    const auto at = extents(call, rank_, size_).destination_offset + first;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size_of(call.dtype));
+    must(cudaMemcpyAsync(bytes.data(), place(b_, at, size_of(call.dtype)), bytes.size(),
                          cudaMemcpyDeviceToHost, stream_));
     wait();
     return bytes;

@@ -31,10 +31,11 @@ class Side {
   /// Keeps what `starts` starts as one sequence, which replay() starts each time.
   virtual void record(const std::function<void()>& starts) = 0;
   virtual void replay() = 0;
-  /// Sets this rank's source of a call that is not shifted.
-  virtual void write(const Call& call, std::span<const std::byte> source) = 0;
-  /// What is in its destination.
-  [[nodiscard]] virtual std::vector<std::byte> read(const Call& call) = 0;
+  /// Sets elements of this rank's source of a call that is not shifted, from `first` on.
+  virtual void write(const Call& call, std::int64_t first, std::span<const std::byte> source) = 0;
+  /// So many elements of its destination, from `first` on.
+  [[nodiscard]] virtual std::vector<std::byte> read(const Call& call, std::int64_t first,
+                                                    std::int64_t elements) = 0;
 };
 
 /// What a peer needs to know of this rank.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include <troupe/actor.hpp>
@@ -53,8 +54,7 @@ class TellSide final : public Side {
 
   [[nodiscard]] std::string lacks(const Call&) const override { return {}; }
   void prepare(const Call& call) override {
-    const auto bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
-    if (parcel_.contents.size() != bytes) parcel_.contents.assign(bytes, std::byte{});
+    parcel_.contents.resize(static_cast<std::size_t>(bytes(call, call.count)));
   }
   void start(const Call&, std::int64_t) override {
     tell_patiently(next_, parcel_).take();
@@ -68,12 +68,22 @@ class TellSide final : public Side {
   }
   void record(const std::function<void()>&) override {}  // refused before
   void replay() override {}
-  void write(const Call&, std::span<const std::byte> source) override {
-    parcel_.contents.assign(source.begin(), source.end());
+  void write(const Call& call, std::int64_t first, std::span<const std::byte> source) override {
+    std::copy(source.begin(), source.end(), parcel_.contents.begin() + bytes(call, first));
   }
-  std::vector<std::byte> read(const Call&) override { return own_.ask(Last{}, kPatience).get(); }
+  std::vector<std::byte> read(const Call& call, std::int64_t first,
+                              std::int64_t elements) override {
+    auto last = own_.ask(Last{}, kPatience).get();
+    last.resize(parcel_.contents.size());  // what is missing is wrong
+    const auto begin = last.begin() + bytes(call, first);
+    return {begin, begin + bytes(call, elements)};
+  }
 
  private:
+  static std::ptrdiff_t bytes(const Call& call, std::int64_t elements) {
+    return elements * static_cast<std::ptrdiff_t>(size_of(call.dtype));
+  }
+
   const ActorRef<Receiver> own_;
   const RemoteActor<Receiver> next_;
   Parcel parcel_;

@@ -22,8 +22,9 @@ class Typed {
   virtual ~Typed() = default;
   virtual void prepare() = 0;
   virtual Future<void> start(const Call& call, std::int64_t shift) = 0;
-  virtual void write(const Call& call, std::span<const std::byte> source) = 0;
-  virtual std::vector<std::byte> read(const Call& call) = 0;
+  virtual void write(const Call& call, std::int64_t first, std::span<const std::byte> source) = 0;
+  virtual std::vector<std::byte> read(const Call& call, std::int64_t first,
+                                      std::int64_t elements) = 0;
 };
 
 template <Element T>
@@ -78,16 +79,20 @@ class TypedCalls final : public Typed {
     }
   }
 
-  void write(const Call& call, std::span<const std::byte> source) override {
+  void write(const Call& call, std::int64_t first, std::span<const std::byte> source) override {
     const auto at = extents(call, ranks_.rank(), ranks_.size());
-    const std::span<const T> elements(reinterpret_cast<const T*>(source.data()),
-                                      static_cast<std::size_t>(at.source));
-    device_.upload(elements, (call.in_place ? b_ : a_).slice(at.source_offset, at.source)).get();
+    const std::span<const T> values(reinterpret_cast<const T*>(source.data()),
+                                    source.size() / sizeof(T));
+    device_
+        .upload(values,
+                (call.in_place ? b_ : a_).slice(at.source_offset + first, std::ssize(values)))
+        .get();
   }
-  std::vector<std::byte> read(const Call& call) override {
+  std::vector<std::byte> read(const Call& call, std::int64_t first,
+                              std::int64_t elements) override {
     const auto at = extents(call, ranks_.rank(), ranks_.size());
-    const auto elements = device_.download(b_.slice(at.destination_offset, at.destination));
-    const auto bytes = std::as_bytes(std::span(elements));
+    const auto values = device_.download(b_.slice(at.destination_offset + first, elements));
+    const auto bytes = std::as_bytes(std::span(values));
     return {bytes.begin(), bytes.end()};
   }
 
@@ -168,10 +173,13 @@ class TroupeSide final : public Side {
     futures_.clear();  // those of recorded calls have ended
   }
   void replay() override { futures_.push_back(sequence_.run()); }
-  void write(const Call& call, std::span<const std::byte> source) override {
-    typed_->write(call, source);
+  void write(const Call& call, std::int64_t first, std::span<const std::byte> source) override {
+    typed_->write(call, first, source);
   }
-  std::vector<std::byte> read(const Call& call) override { return typed_->read(call); }
+  std::vector<std::byte> read(const Call& call, std::int64_t first,
+                              std::int64_t elements) override {
+    return typed_->read(call, first, elements);
+  }
 
  private:
   Runtime& runtime_;

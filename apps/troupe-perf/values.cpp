@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 namespace troupe::perf {
 namespace {
@@ -135,8 +136,8 @@ double tolerance(const Case& one) noexcept {
   return (kTerms + 2) * std::ldexp(std::max(largest, smallest), -format.mantissa - 1);
 }
 
-std::int64_t wrong_in_run(const Case& one, const std::vector<std::byte>& expected,
-                          std::span<const std::byte> got) {
+std::int64_t wrong_in_piece(const Case& one, const std::vector<std::byte>& expected,
+                            std::span<const std::byte> got) {
   const auto size = size_of(one.call.dtype);
   const auto format = format_of(one.call.dtype);
   const double allowed = traits(one.call.operation).reduces ? tolerance(one) : 0;
@@ -157,9 +158,9 @@ std::int64_t wrong_in_run(const Case& one, const std::vector<std::byte>& expecte
 
 }  // namespace
 
-std::vector<std::byte> source_of(const Case& one, int rank) {
-  const auto table = period(one, rank, 0, false);
-  const auto elements = extents(one.call, rank, one.size).source;
+std::vector<std::byte> source_of(const Case& one, int rank, std::int64_t first,
+                                 std::int64_t elements) {
+  const auto table = period(one, rank, first, false);
   std::vector<std::byte> contents(static_cast<std::size_t>(elements) * size_of(one.call.dtype));
   for (std::size_t begin = 0; begin < contents.size(); begin += table.size())
     std::memcpy(contents.data() + begin, table.data(),
@@ -171,14 +172,16 @@ std::uint64_t bits_of(int value, DType dtype) {
   return encoded(value, dtype);
 }
 
-std::int64_t count_wrong(const Case& one, int rank, std::span<const std::byte> destination) {
+std::int64_t count_wrong(const Case& one, int rank, const ReadPiece& read) {
   const auto& call = one.call;
-  const auto size = size_of(call.dtype);
-  const auto count = [](std::int64_t elements) { return static_cast<std::size_t>(elements); };
   // `elements` from the place `first` of a rank's source on, in the destination from `at` on.
   const auto run = [&](int origin, std::int64_t first, std::int64_t at, std::int64_t elements) {
-    return wrong_in_run(one, period(one, origin, first, true),
-                        destination.subspan(count(at) * size, count(elements) * size));
+    std::int64_t wrong = 0;
+    for (std::int64_t done = 0; done < elements; done += kPiece) {
+      const auto piece = read(at + done, std::min(kPiece, elements - done));
+      wrong += wrong_in_piece(one, period(one, origin, first + done, true), piece);
+    }
+    return wrong;
   };
   const auto whole = [&](int origin, std::int64_t first) {
     return run(origin, first, 0, call.count);

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <vector>
 
 #include "operations.hpp"
@@ -28,8 +28,12 @@ struct Case {
   std::uint64_t repetition = 0;
 };
 
-/// The source of a rank.
-std::vector<std::byte> source_of(const Case& one, int rank);
+/// At most so many elements are written or read at a time.
+inline constexpr std::int64_t kPiece = 1 << 22;
+
+/// So many elements of a rank's source, from `first` on.
+std::vector<std::byte> source_of(const Case& one, int rank, std::int64_t first,
+                                 std::int64_t elements);
 
 /// The scalar of a rank for Reduction::mulsum.
 constexpr int scalar_of(int rank) noexcept {
@@ -39,8 +43,11 @@ constexpr int scalar_of(int rank) noexcept {
 /// A small whole number as a type has it, in the lowest bytes.
 std::uint64_t bits_of(int value, DType dtype);
 
+/// Gives so many elements of a destination, from `first` on.
+using ReadPiece = std::function<std::vector<std::byte>(std::int64_t first, std::int64_t elements)>;
+
 /// How many elements of a rank's destination are not what they must be: NaN counts as wrong. What
 /// the operation does not write at that rank is not looked at, and gives 0.
-std::int64_t count_wrong(const Case& one, int rank, std::span<const std::byte> destination);
+std::int64_t count_wrong(const Case& one, int rank, const ReadPiece& read);
 
 }  // namespace troupe::perf

@@ -42,9 +42,20 @@ Bytes bytes_of(const std::vector<T>& list) {
   return {data, data + list.size() * sizeof(T)};
 }
 
+Bytes all_of_source(const Case& one, int rank) {
+  return source_of(one, rank, 0, extents(one.call, rank, one.size).source);
+}
+std::int64_t wrong_in(const Case& one, int rank, const Bytes& destination) {
+  return count_wrong(one, rank, [&](std::int64_t first, std::int64_t elements) {
+    const auto size = static_cast<std::ptrdiff_t>(size_of(one.call.dtype));
+    return Bytes(destination.begin() + first * size,
+                 destination.begin() + (first + elements) * size);
+  });
+}
+
 std::vector<Bytes> sources(const Case& one) {
   std::vector<Bytes> all;
-  for (int rank = 0; rank < one.size; ++rank) all.push_back(source_of(one, rank));
+  for (int rank = 0; rank < one.size; ++rank) all.push_back(all_of_source(one, rank));
   return all;
 }
 
@@ -132,14 +143,14 @@ TEST(PerfValues, WhatIsMovedIsExpectedWhereItBelongs) {
       SCOPED_TRACE(std::string(traits(operation).name) + " " + std::string(name_of(dtype)));
       for (const int rank : {1, 2}) {
         auto got = moved(one, rank);
-        EXPECT_EQ(count_wrong(one, rank, got), 0);
+        EXPECT_EQ(wrong_in(one, rank, got), 0);
         if (operation == Operation::gather && rank != one.call.root) continue;
         const auto size = size_of(dtype);
         got[4500 * size] ^= std::byte{1};
         got[17 * size + size - 1] ^= std::byte{0x80};
-        EXPECT_EQ(count_wrong(one, rank, got), 2) << "each wrong element is counted";
+        EXPECT_EQ(wrong_in(one, rank, got), 2) << "each wrong element is counted";
         const Case later{one.call, one.size, one.repetition + 1};
-        EXPECT_GT(count_wrong(later, rank, moved(one, rank)), one.call.count / 2)
+        EXPECT_GT(wrong_in(later, rank, moved(one, rank)), one.call.count / 2)
             << "what was there before is wrong";
       }
     }
@@ -155,9 +166,9 @@ void expect_exact(int ranks) {
                  " of " + std::to_string(ranks));
     const Case one{{Operation::all_reduce, dtype_of<T>, reduction, 0, 97}, ranks, 3};
     auto got = all_reduced<T>(one);
-    EXPECT_EQ(count_wrong(one, ranks - 1, got), 0);
+    EXPECT_EQ(wrong_in(one, ranks - 1, got), 0);
     got[50 * sizeof(T)] ^= std::byte{1};
-    EXPECT_EQ(count_wrong(one, ranks - 1, got), 1);
+    EXPECT_EQ(wrong_in(one, ranks - 1, got), 1);
   }
 }
 
@@ -185,11 +196,11 @@ void expect_rounded() {
     }
     multiplied_first.push_back(element<T>(sum));
   }
-  EXPECT_EQ(count_wrong(one, 0, bytes_of(multiplied_first)), 0);
-  EXPECT_EQ(count_wrong(one, 0, all_reduced<T>(one)), 0);
+  EXPECT_EQ(wrong_in(one, 0, bytes_of(multiplied_first)), 0);
+  EXPECT_EQ(wrong_in(one, 0, all_reduced<T>(one)), 0);
   auto wrong = elements<T>(all_reduced<T>(one));
   wrong[3] = element<T>(number(wrong[3]) * 2), wrong[4] = element<T>(std::nan(""));
-  EXPECT_EQ(count_wrong(one, 0, bytes_of(wrong)), 2);
+  EXPECT_EQ(wrong_in(one, 0, bytes_of(wrong)), 2);
 }
 
 TEST(PerfValues, AveragesMayBeRounded) {
@@ -198,18 +209,29 @@ TEST(PerfValues, AveragesMayBeRounded) {
   expect_rounded<Float8E4M3>();
 }
 
+TEST(PerfValues, PiecesOfLongOnesFit) {
+  const auto count = kPiece + 1000;
+  const Case one{{Operation::broadcast, DType::i8, Reduction::sum, 0, count}, 2, 1};
+  auto whole = all_of_source(one, 0);
+  const auto end = source_of(one, 0, kPiece, 1000);
+  EXPECT_TRUE(std::equal(end.begin(), end.end(), whole.begin() + kPiece));
+  EXPECT_EQ(wrong_in(one, 1, whole), 0);
+  whole.front() ^= std::byte{1}, whole.back() ^= std::byte{1};
+  EXPECT_EQ(wrong_in(one, 1, whole), 2);
+}
+
 TEST(PerfValues, PartsOfReductionsAreTheirRanks) {
   const Case one{{Operation::reduce_scatter, DType::f32, Reduction::sum, 0, 10}, 4, 1};
   const Case whole{{Operation::all_reduce, DType::f32, Reduction::sum, 0, 40}, 4, 1};
   const auto all = all_reduced<float>(whole);
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(count_wrong(one, rank, part(all, rank, one)), 0);
-    EXPECT_GT(count_wrong(one, rank, part(all, (rank + 1) % 4, one)), 0);
+    EXPECT_EQ(wrong_in(one, rank, part(all, rank, one)), 0);
+    EXPECT_GT(wrong_in(one, rank, part(all, (rank + 1) % 4, one)), 0);
   }
   const Case reduced{{Operation::reduce, DType::f32, Reduction::sum, 2, 40}, 4, 1};
-  EXPECT_EQ(count_wrong(reduced, 2, all), 0);
-  EXPECT_EQ(count_wrong(reduced, 1, Bytes(160)), 0) << "nothing is looked at but at the root";
-  EXPECT_GT(count_wrong(reduced, 2, Bytes(160)), 0);
+  EXPECT_EQ(wrong_in(reduced, 2, all), 0);
+  EXPECT_EQ(wrong_in(reduced, 1, Bytes(160)), 0) << "nothing is looked at but at the root";
+  EXPECT_GT(wrong_in(reduced, 2, Bytes(160)), 0);
 }
 
 TEST(PerfCounts, AreThoseOfNcclTests) {
