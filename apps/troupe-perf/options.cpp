@@ -223,6 +223,10 @@ Result<Options> parse_options(const Config& config) {
     return bad("peer", "NCCL knows no messages between host memories; see --peer mpi");
   if (config.text("on-loss") == "shrink")
     return bad("on-loss", "shrink: a table is of one number of ranks");
+  const auto comes_first = [](const OrderedFault& fault) { return fault.phase.empty(); };
+  if (!options.faults.empty() &&
+      std::none_of(options.faults.begin(), options.faults.end(), comes_first))
+    return bad("fault", "one in a phase of a recovery wants another one, in an iteration");
   if (!options.faults.empty() && config.text("isolation") == "thread")
     return bad("isolation", "with the device host as a thread a fault ends its rank");
   return options;

@@ -13,6 +13,7 @@
 #include <troupe/lib/primitives_custom_each.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/tensor.hpp>
+#include <troupe/ordered_fault.hpp>
 #include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>
 #include <troupe/troupe.hpp>

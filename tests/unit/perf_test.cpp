@@ -306,6 +306,8 @@ TEST(PerfOptions, WhatCannotBeMeasuredIsRefused) {
   expect_refused({"--operation", "tell", "-b", "8", "-e", "8", "--peer", "nccl"}, {"peer", "NCCL"});
   expect_refused({"--on-loss", "shrink"}, {"on-loss", "shrink"});
   expect_refused({"--fault", "kill@1"}, {"fault", "KIND@ITERATION:RANK"});
+  expect_refused({"--fault", "kill@verify:1"}, {"fault", "in an iteration"});
+  EXPECT_EQ(refusal({"--fault", "kill@verify:1,kill@1:0"}), "");
   expect_refused({"--fault", "kill@1:0", "--isolation", "thread"}, {"isolation", "fault"});
 
   Options options;
