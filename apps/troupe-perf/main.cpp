@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -151,6 +152,7 @@ int run(Runtime& runtime) {
   Measurement measurement(runtime, options, ranks.rank(), size);
   measurement.settle();
   Report report;
+  const auto began = std::chrono::steady_clock::now();
   for (const auto operation : options.operations) {
     if (options.operations.size() > 1)
       print(world, fmt::format("# operation: {}\n", traits(operation).name));
@@ -163,6 +165,7 @@ int run(Runtime& runtime) {
       }
     }
   }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   print(world, footing(report, options));
   Result<void> written;
   for (const auto& path : options.json)

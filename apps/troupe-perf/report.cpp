@@ -190,7 +190,12 @@ Result<void> write_json(const std::string& path, const Report& report, const Set
                {"peer", options.peer.empty() ? Json(nullptr) : Json(options.peer)},
                {"config", config},
                {"results", Json::array()}};
-  for (const auto& row : report.rows) json["results"].push_back(to_json(row, options));
+  json["recoveries"] = Json::array();
+  for (const auto& row : report.rows) {
+    json["results"].push_back(to_json(row, options));
+    for (const auto& one : row.recoveries) json["recoveries"].push_back(to_json(one));
+  }
+  json["seconds"] = report.seconds;
   json["out_of_bounds"] = {{"count", report.failures()}, {"okay", report.failures() == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", report.average_bus()}};
   std::ofstream file(path);

@@ -37,6 +37,7 @@ struct Setting {
 /// What one run has found.
 struct Report {
   std::vector<Row> rows;
+  double seconds = 0;  ///< that all rows took, with warm-up, checks and recoveries
   /// As nccl-tests count them: measurements with wrong elements.
   [[nodiscard]] std::int64_t failures() const;
   /// GB/s, of all measurements that were done.
