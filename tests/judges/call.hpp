@@ -4,8 +4,10 @@
 #include <complex>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,19 +37,20 @@ class Call {
       : device_(&device), request_(&request), operands_(&operands) {}
 
   [[nodiscard]] Device& device() const { return *device_; }
-  [[nodiscard]] bool has(const std::string& name) const;
+  [[nodiscard]] bool has(std::string_view name) const;
   /// Numbers, strings, and lists of these: call.cpp has the types.
   template <class T>
-  [[nodiscard]] T get(const std::string& name) const;
-  [[nodiscard]] std::int64_t integer(const std::string& name) const {
+  [[nodiscard]] T get(std::string_view name) const;
+  [[nodiscard]] std::int64_t integer(std::string_view name) const {
     return get<std::int64_t>(name);
   }
   /// Which of the words it is.
   template <class E>
-  [[nodiscard]] E choice(const std::string& name, const std::vector<std::string>& words) const {
+  [[nodiscard]] E choice(std::string_view name,
+                         std::initializer_list<std::string_view> words) const {
     return static_cast<E>(index_of(name, words));
   }
-  [[nodiscard]] blas::Transpose transpose(const std::string& name = "transpose") const {
+  [[nodiscard]] blas::Transpose transpose(std::string_view name = "transpose") const {
     return choice<blas::Transpose>(name, {"no", "yes", "conjugate"});
   }
   [[nodiscard]] blas::Uplo uplo() const { return choice<blas::Uplo>("uplo", {"lower", "upper"}); }
@@ -56,7 +59,7 @@ class Call {
     return choice<blas::Diagonal>("diagonal", {"stored", "unit"});
   }
   template <class T>
-  [[nodiscard]] T factor(const std::string& name) const {
+  [[nodiscard]] T factor(std::string_view name) const {
     const auto parts = number(name);
     using Part = RealOf<T>;
     if constexpr (ComplexElement<T>)
@@ -67,7 +70,7 @@ class Call {
 
   /// The array of that name, in a buffer with its contents. Once for each name.
   template <class T>
-  GpuRef<T> buffer(const std::string& name) {
+  GpuRef<T> buffer(std::string_view name) {
     const auto [bytes, count] = array(name);
     auto* const host = reinterpret_cast<T*>(bytes);
     const auto ref = device_->alloc<T>(static_cast<std::int64_t>(count));
@@ -79,15 +82,15 @@ class Call {
     return ref;
   }
   template <class T>
-  VectorRef<GpuRef<T>> vector(const std::string& name) {
+  VectorRef<GpuRef<T>> vector(std::string_view name) {
     return {buffer<T>(name), of(name, "length"), of(name, "increment")};
   }
   template <class T>
-  MatrixRef<GpuRef<T>> matrix(const std::string& name) {
+  MatrixRef<GpuRef<T>> matrix(std::string_view name) {
     return {buffer<T>(name), of(name, "rows"), of(name, "columns"), of(name, "leading")};
   }
   template <class T>
-  std::vector<MatrixRef<GpuRef<T>>> matrices(const std::string& name) {
+  std::vector<MatrixRef<GpuRef<T>>> matrices(std::string_view name) {
     const auto all = buffer<T>(name);
     const auto rows = of(name, "rows"), columns = of(name, "columns"),
                leading = of(name, "leading"), stride = of(name, "stride");
@@ -98,11 +101,11 @@ class Call {
   }
   /// What a call has answered becomes the only element of an array, which no buffer stands for.
   template <class T>
-  void answer(const std::string& name, T value) {
+  void answer(std::string_view name, T value) {
     std::memcpy(array(name).first, &value, sizeof value);
   }
   /// "rows", "length", … of an array.
-  [[nodiscard]] std::int64_t of(const std::string& name, const char* what) const;
+  [[nodiscard]] std::int64_t of(std::string_view name, const char* what) const;
 
   /// What all buffers hold now, to where their contents came from.
   void download() const {
@@ -111,10 +114,10 @@ class Call {
 
  private:
   /// Where its contents are, and how many elements they have.
-  [[nodiscard]] std::pair<std::byte*, std::size_t> array(const std::string& name) const;
-  [[nodiscard]] std::complex<double> number(const std::string& name) const;
-  [[nodiscard]] std::size_t index_of(const std::string& name,
-                                     const std::vector<std::string>& words) const;
+  [[nodiscard]] std::pair<std::byte*, std::size_t> array(std::string_view name) const;
+  [[nodiscard]] std::complex<double> number(std::string_view name) const;
+  [[nodiscard]] std::size_t index_of(std::string_view name,
+                                     std::initializer_list<std::string_view> words) const;
 
   Device* device_;
   const nlohmann::json* request_;
@@ -128,15 +131,16 @@ inline OnFailure on_failure(const Call& c) {
 }
 
 /// By "NAME DTYPE". They throw troupe::Exception.
-using Runs = std::map<std::string, std::function<void(Call&)>>;
+using Runs = std::map<std::string, void (*)(Call&)>;
+void add_run(Runs& runs, std::string_view name, DType dtype, void (*run)(Call&));
 
 /// What adds calls of T by name: each is given the Call and what `library` makes of the device.
+/// Neither captures anything, so that a call is one function, and not the many of a std::function:
+/// there are hundreds, in several types each.
 template <class T, class Library>
-auto calls_of(Runs& runs, Library library) {
-  return [&runs, library](const std::string& name, auto call) {
-    runs[name + " " + std::string(to_string(dtype_of<T>))] = [library, call](Call& c) {
-      call(c, library(c.device()));
-    };
+auto calls_of(Runs& runs, Library) {
+  return [&runs]<class Made>(std::string_view name, Made) {
+    add_run(runs, name, dtype_of<T>, [](Call& c) { Made{}(c, Library{}(c.device())); });
   };
 }
 

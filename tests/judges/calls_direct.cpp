@@ -54,17 +54,19 @@ void schur(Call& c, const Direct& lib) {
 template <class T>
 void add_of(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return direct::on(device); });
-  const auto by_index = [](const Call& c) { return c.get<std::string>("indices") == "i32"; };
-  add("direct_analyse", [by_index](Call& c, const Direct& lib) {
+  static constexpr auto by_index = [](const Call& c) {
+    return c.get<std::string>("indices") == "i32";
+  };
+  add("direct_analyse", [](Call& c, const Direct& lib) {
     by_index(c) ? analyse<T, std::int32_t>(c, lib) : analyse<T, std::int64_t>(c, lib);
   });
-  add("direct_factor", [by_index](Call& c, const Direct& lib) {
+  add("direct_factor", [](Call& c, const Direct& lib) {
     by_index(c) ? factor<T, std::int32_t>(c, lib) : factor<T, std::int64_t>(c, lib);
   });
-  add("direct_solve", [by_index](Call& c, const Direct& lib) {
+  add("direct_solve", [](Call& c, const Direct& lib) {
     by_index(c) ? solve<T, std::int32_t>(c, lib) : solve<T, std::int64_t>(c, lib);
   });
-  add("direct_schur", [by_index](Call& c, const Direct& lib) {
+  add("direct_schur", [](Call& c, const Direct& lib) {
     by_index(c) ? schur<T, std::int32_t>(c, lib) : schur<T, std::int64_t>(c, lib);
   });
 }

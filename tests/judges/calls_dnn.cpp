@@ -3,58 +3,59 @@
 namespace troupe::judge {
 namespace {
 
-const std::vector<std::string> kModes = {"identity",
-                                         "abs",
-                                         "negate",
-                                         "reciprocal",
-                                         "sqrt",
-                                         "rsqrt",
-                                         "exp",
-                                         "log",
-                                         "erf",
-                                         "sin",
-                                         "cos",
-                                         "tan",
-                                         "ceil",
-                                         "floor",
-                                         "relu",
-                                         "sigmoid",
-                                         "tanh",
-                                         "elu",
-                                         "gelu",
-                                         "gelu_tanh",
-                                         "softplus",
-                                         "swish",
-                                         "logical_not",
-                                         "add",
-                                         "add_square",
-                                         "subtract",
-                                         "multiply",
-                                         "divide",
-                                         "maximum",
-                                         "minimum",
-                                         "modulo",
-                                         "power",
-                                         "equal",
-                                         "not_equal",
-                                         "greater",
-                                         "greater_equal",
-                                         "less",
-                                         "less_equal",
-                                         "logical_and",
-                                         "logical_or",
-                                         "relu_backward",
-                                         "sigmoid_backward",
-                                         "tanh_backward",
-                                         "elu_backward",
-                                         "gelu_backward",
-                                         "gelu_tanh_backward",
-                                         "softplus_backward",
-                                         "swish_backward",
-                                         "select"};
-const std::vector<std::string> kReductions = {"add",     "multiply", "minimum",
-                                              "maximum", "max_abs",  "average",
-                                              "norm1",   "norm2",    "multiply_without_zeros"};
+const std::initializer_list<std::string_view> kModes = {"identity",
+                                                        "abs",
+                                                        "negate",
+                                                        "reciprocal",
+                                                        "sqrt",
+                                                        "rsqrt",
+                                                        "exp",
+                                                        "log",
+                                                        "erf",
+                                                        "sin",
+                                                        "cos",
+                                                        "tan",
+                                                        "ceil",
+                                                        "floor",
+                                                        "relu",
+                                                        "sigmoid",
+                                                        "tanh",
+                                                        "elu",
+                                                        "gelu",
+                                                        "gelu_tanh",
+                                                        "softplus",
+                                                        "swish",
+                                                        "logical_not",
+                                                        "add",
+                                                        "add_square",
+                                                        "subtract",
+                                                        "multiply",
+                                                        "divide",
+                                                        "maximum",
+                                                        "minimum",
+                                                        "modulo",
+                                                        "power",
+                                                        "equal",
+                                                        "not_equal",
+                                                        "greater",
+                                                        "greater_equal",
+                                                        "less",
+                                                        "less_equal",
+                                                        "logical_and",
+                                                        "logical_or",
+                                                        "relu_backward",
+                                                        "sigmoid_backward",
+                                                        "tanh_backward",
+                                                        "elu_backward",
+                                                        "gelu_backward",
+                                                        "gelu_tanh_backward",
+                                                        "softplus_backward",
+                                                        "swish_backward",
+                                                        "select"};
+const std::initializer_list<std::string_view> kReductions = {
+    "add",     "multiply", "minimum",
+    "maximum", "max_abs",  "average",
+    "norm1",   "norm2",    "multiply_without_zeros"};
 
 ConvolutionOptions convolution_of(const Call& c) {
   return {c.integer("batch"),   c.integer("input_channels"), c.integer("output_channels"),
@@ -163,18 +164,18 @@ void add_elements_of(Runs& runs) {
 template <class T>
 void add_softmax_of(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return dnn::on(device); });
-  const auto shape_of = [](const Call& c) {
+  static constexpr auto shape_of = [](const Call& c) {
     return SoftmaxShape{c.integer("extent"), c.integer("inner")};
   };
   add("softmax",
-      [=](Call& c, auto on) { on.softmax(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get(); });
-  add("log_softmax", [=](Call& c, auto on) {
+      [](Call& c, auto on) { on.softmax(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get(); });
+  add("log_softmax", [](Call& c, auto on) {
     on.log_softmax(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
   });
-  add("softmax_backward", [=](Call& c, auto on) {
+  add("softmax_backward", [](Call& c, auto on) {
     on.softmax_backward(c.buffer<T>("dy"), c.buffer<T>("y"), c.buffer<T>("dx"), shape_of(c)).get();
   });
-  add("log_softmax_backward", [=](Call& c, auto on) {
+  add("log_softmax_backward", [](Call& c, auto on) {
     on.log_softmax_backward(c.buffer<T>("dy"), c.buffer<T>("y"), c.buffer<T>("dx"), shape_of(c))
         .get();
   });

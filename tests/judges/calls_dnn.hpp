@@ -6,7 +6,7 @@
 namespace troupe::judge {
 
 /// A list of numbers, one for each spatial dimension.
-inline dnn::Sizes sizes(const Call& c, const std::string& name) {
+inline dnn::Sizes sizes(const Call& c, std::string_view name) {
   const auto list = c.get<std::vector<std::int64_t>>(name);
   dnn::Sizes sizes;
   sizes.rank = static_cast<std::uint32_t>(list.size());
@@ -21,13 +21,13 @@ struct GraphOf {
   std::vector<dnn::Bound> memory = {};
 
   template <class T>
-  dnn::TensorId in(const std::string& name, const dnn::Layout& layout) {
+  dnn::TensorId in(std::string_view name, const dnn::Layout& layout) {
     const auto tensor = graph.input(dtype_of<T>, layout);
     memory.emplace_back(tensor, call->buffer<T>(name));
     return tensor;
   }
   template <class T>
-  void out(dnn::TensorId tensor, const std::string& name) {
+  void out(dnn::TensorId tensor, std::string_view name) {
     graph.output(tensor, dtype_of<T>);
     memory.emplace_back(tensor, call->buffer<T>(name));
   }

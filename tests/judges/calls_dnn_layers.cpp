@@ -197,7 +197,7 @@ template <class T>
 void add_rnn_of(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return dnn::on(device); });
   add("rnn", [](Call& c, auto on) { rnn_made<T>(c, on, rnn_of(c), false); });
-  const auto backward = [](Call& c, Dnn& on, const RnnOptions& options) {
+  static constexpr auto backward = [](Call& c, Dnn& on, const RnnOptions& options) {
     const auto of = rnn_made<T>(c, on, options, true);
     on.rnn_backward_data(of,
                          RnnGradients<T>{.dy = c.buffer<T>("dy"),
@@ -208,8 +208,8 @@ void add_rnn_of(Runs& runs) {
         .get();
     return of;
   };
-  add("rnn_backward_data", [=](Call& c, auto on) { backward(c, on, rnn_of(c)); });
-  add("rnn_backward_weights", [=](Call& c, auto on) {
+  add("rnn_backward_data", [](Call& c, auto on) { backward(c, on, rnn_of(c)); });
+  add("rnn_backward_weights", [](Call& c, auto on) {
     const auto options = rnn_of(c);
     const auto of = backward(c, on, options);
     on.rnn_backward_weights(of, c.buffer<T>("dw"), options).get();

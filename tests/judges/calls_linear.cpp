@@ -65,7 +65,7 @@ template <class T>
 void add_orthogonal(Runs& runs) {
   using R = RealOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.solver(); });
-  const auto make_q = [](auto& solver, const auto& a, std::int64_t k, const auto& tau) {
+  static constexpr auto make_q = [](auto& solver, const auto& a, std::int64_t k, const auto& tau) {
     if constexpr (ComplexElement<T>)
       return solver.template ungqr<T>(a, k, tau);
     else
@@ -75,7 +75,7 @@ void add_orthogonal(Runs& runs) {
     solver.template geqrf<T>(c.matrix<T>("a"), c.buffer<T>("tau")).get();
   });
   // Q from its reflectors, and op(Q) C, with the R of another copy.
-  add("orgqr", [make_q](Call& c, auto solver) {
+  add("orgqr", [](Call& c, auto solver) {
     const auto a = c.matrix<T>("a");
     const auto tau = c.buffer<T>("tau");
     solver.template geqrf<T>(a, tau).get();

@@ -5,8 +5,8 @@
 namespace troupe::judge {
 namespace {
 
-const std::vector<std::string> kReductions = {"sum",     "min",    "max",    "product",
-                                              "bit_and", "bit_or", "bit_xor"};
+const std::initializer_list<std::string_view> kReductions = {
+    "sum", "min", "max", "product", "bit_and", "bit_or", "bit_xor"};
 
 primitives::Reduction reduction_of(const Call& c) {
   return c.choice<primitives::Reduction>("reduction", kReductions);
@@ -36,24 +36,24 @@ primitives::Channels channels_of(const Call& c) {
 }
 /// The array of that name, or the input where the call works in place.
 template <class T>
-GpuRef<T> output(Call& c, const std::string& name, const GpuRef<T>& input) {
+GpuRef<T> output(Call& c, std::string_view name, const GpuRef<T>& input) {
   return c.has("in_place") ? input : c.buffer<T>(name);
 }
 
 /// Calls use(V{}) for that of the types that the request names.
 template <class... V, class Use>
-void with_one_of(const Call& c, const std::string& name, const Use& use) {
+void with_one_of(const Call& c, std::string_view name, const Use& use) {
   const auto dtype = c.get<std::string>(name);
   const bool found = ((dtype == to_string(dtype_of<V>) && (use(V{}), true)) || ...);
   check(found, "an unknown dtype in a request");
 }
 template <class Use>
-void with_number(const Call& c, const std::string& name, const Use& use) {
+void with_number(const Call& c, std::string_view name, const Use& use) {
   with_one_of<float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t>(c, name,
                                                                                        use);
 }
 template <class Use>
-void with_ordered(const Call& c, const std::string& name, const Use& use) {
+void with_ordered(const Call& c, std::string_view name, const Use& use) {
   with_one_of<float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t, Half,
               BFloat16>(c, name, use);
 }

@@ -11,16 +11,16 @@ namespace {
 
 /// The array of that name, or a null reference if the request's "without" names it.
 template <class T>
-GpuRef<T> given(Call& c, const std::string& name) {
+GpuRef<T> given(Call& c, std::string_view name) {
   const auto without =
       c.has("without") ? c.get<std::vector<std::string>>("without") : std::vector<std::string>{};
   const bool is_there = std::find(without.begin(), without.end(), name) == without.end();
   return is_there ? c.buffer<T>(name) : GpuRef<T>{};
 }
-std::array<std::int64_t, 2> extents(const Call& c, const std::string& name) {
+std::array<std::int64_t, 2> extents(const Call& c, std::string_view name) {
   return c.get<std::array<std::int64_t, 2>>(name);
 }
-blas::Order order(const Call& c, const std::string& name) {
+blas::Order order(const Call& c, std::string_view name) {
   return c.choice<blas::Order>(name, {"column", "row"});
 }
 
@@ -95,7 +95,7 @@ SparseRef<T, I> any(Call& c, const std::string& name) {
 }
 /// The array "NAME", which is stored by columns of what is a row-major matrix if `how` says so.
 template <class T>
-MatrixRef<GpuRef<T>> dense(Call& c, const std::string& name, blas::Order how) {
+MatrixRef<GpuRef<T>> dense(Call& c, std::string_view name, blas::Order how) {
   auto matrix = c.matrix<T>(name);
   if (how == blas::Order::row) std::swap(matrix.rows, matrix.columns);
   return matrix;
@@ -210,7 +210,7 @@ class Sparse {
 
  private:
   [[nodiscard]] CsrMatrix<T, I> csr(const std::string& name) { return judge::csr<T, I>(*c_, name); }
-  [[nodiscard]] blas::Order order(const std::string& name) const { return judge::order(*c_, name); }
+  [[nodiscard]] blas::Order order(std::string_view name) const { return judge::order(*c_, name); }
   [[nodiscard]] TriangularOptions triangle() const {
     return {.uplo = c_->uplo(), .diagonal = c_->diagonal(), .transpose = c_->transpose()};
   }
@@ -223,13 +223,13 @@ class Sparse {
 template <class T>
 void add_of_sparse(Runs& runs) {
   // Calls of either width of indices, which the request names.
-  const auto add = [&runs](const std::string& call, auto run) {
-    runs[call + " " + std::string(to_string(dtype_of<T>))] = [run](Call& c) {
+  const auto add = [&runs]<class Run>(std::string_view call, Run) {
+    add_run(runs, call, dtype_of<T>, [](Call& c) {
       if (c.get<std::string>("indices") == "i32")
-        run(Sparse<T, std::int32_t>(c));
+        Run{}(Sparse<T, std::int32_t>(c));
       else
-        run(Sparse<T, std::int64_t>(c));
-    };
+        Run{}(Sparse<T, std::int64_t>(c));
+    });
   };
   add("spmv", [](auto s) { s.spmv(); });
   add("spmm", [](auto s) { s.spmm(); });
@@ -259,16 +259,16 @@ void add_of_sparse(Runs& runs) {
 template <class T>
 void add_tridiagonal(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.sparse(); });
-  const auto three = [](Call& c) {
+  static constexpr auto three = [](Call& c) {
     return Tridiagonal(c.buffer<T>("lower"), c.buffer<T>("diagonal"), c.buffer<T>("upper"));
   };
-  add("gtsv", [three](Call& c, auto lib) { lib.gtsv(three(c), c.matrix<T>("b")).get(); });
-  add("gtsv_strided", [three](Call& c, auto lib) {
+  add("gtsv", [](Call& c, auto lib) { lib.gtsv(three(c), c.matrix<T>("b")).get(); });
+  add("gtsv_strided", [](Call& c, auto lib) {
     lib.gtsv_strided(three(c), c.buffer<T>("x"), c.integer("n"), c.integer("batch"),
                      c.integer("stride"))
         .get();
   });
-  add("gtsv_interleaved", [three](Call& c, auto lib) {
+  add("gtsv_interleaved", [](Call& c, auto lib) {
     lib.gtsv_interleaved(three(c), c.buffer<T>("x"), c.integer("n"), c.integer("batch"),
                          c.choice<sparse::Elimination>("elimination", {"thomas", "lu", "qr"}))
         .get();
@@ -287,19 +287,19 @@ template <class In, class Out>
 void add_narrow_products(Runs& runs) {
   using Sum = detail::SumOf<Out>;
   const auto add = calls_of<In>(runs, [](Device& device) { return device.sparse(); });
-  const auto with_indices = [](Call& c, const auto& use) {
+  static constexpr auto with_indices = [](Call& c, const auto& use) {
     c.get<std::string>("indices") == "i32" ? use(any<In, std::int32_t>(c, "a"))
                                            : use(any<In, std::int64_t>(c, "a"));
   };
   const auto result = " " + std::string(to_string(dtype_of<Out>));
-  add("spmv_ex" + result, [with_indices](Call& c, auto lib) {
+  add("spmv_ex" + result, [](Call& c, auto lib) {
     with_indices(c, [&](const auto& a) {
       lib.spmv_ex(c.transpose(), c.factor<Sum>("alpha"), a, c.buffer<In>("x"),
                   c.factor<Sum>("beta"), c.buffer<Out>("y"))
           .get();
     });
   });
-  add("spmm_ex" + result, [with_indices](Call& c, auto lib) {
+  add("spmm_ex" + result, [](Call& c, auto lib) {
     const SpmmOptions options{c.transpose(), order(c, "order_b"), order(c, "order_c")};
     with_indices(c, [&](const auto& a) {
       lib.spmm_ex(c.factor<Sum>("alpha"), a, dense<In>(c, "b", options.order_b),

@@ -79,27 +79,27 @@ RandomOptions random_options(const Call& c) {
 template <class T>
 void add_real_laws(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.rng(); });
-  const auto a = [](const Call& c) { return c.factor<double>("p"); };
-  const auto b = [](const Call& c) { return c.factor<double>("q"); };
+  static constexpr auto a = [](const Call& c) { return c.factor<double>("p"); };
+  static constexpr auto b = [](const Call& c) { return c.factor<double>("q"); };
   add("uniform", [](Call& c, auto rng) { rng.uniform(c.buffer<T>("x"), random_options(c)).get(); });
-  add("normal", [a, b](Call& c, auto rng) {
+  add("normal", [](Call& c, auto rng) {
     rng.normal(c.buffer<T>("x"), random_options(c), static_cast<T>(a(c)), static_cast<T>(b(c)))
         .get();
   });
-  add("log_normal", [a, b](Call& c, auto rng) {
+  add("log_normal", [](Call& c, auto rng) {
     rng.log_normal(c.buffer<T>("x"), random_options(c), static_cast<T>(a(c)), static_cast<T>(b(c)))
         .get();
   });
-  add("exponential", [a](Call& c, auto rng) {
+  add("exponential", [](Call& c, auto rng) {
     rng.template exponential<T>(c.buffer<T>("x"), random_options(c), a(c)).get();
   });
-  add("cauchy", [a, b](Call& c, auto rng) {
+  add("cauchy", [](Call& c, auto rng) {
     rng.template cauchy<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
   });
-  add("gamma", [a, b](Call& c, auto rng) {
+  add("gamma", [](Call& c, auto rng) {
     rng.template gamma<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
   });
-  add("beta", [a, b](Call& c, auto rng) {
+  add("beta", [](Call& c, auto rng) {
     rng.template beta<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
   });
 }
