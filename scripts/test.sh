@@ -53,10 +53,16 @@ sanitized() {
 cmake_options=(-DTROUPE_TESTS=ON "$@")
 find_cuda
 mpi_environment
+# Hundreds of MiB come from PyPI while apt installs.
+fetch_wheels() {
+  ! cudnn_header >/dev/null || fetch_cudnn_frontend
+  ! command -v nvcc >/dev/null || fetch_cudss
+  ! command -v nvcc >/dev/null || fetch_cutensor
+}
+fetch_wheels &
+fetching=$!
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
-! cudnn_header >/dev/null || fetch_cudnn_frontend
-! command -v nvcc >/dev/null || fetch_cudss
-! command -v nvcc >/dev/null || fetch_cutensor
+wait "$fetching"
 # Without a GPU nothing runs the kernels: they are compiled for one model and hardly optimised, in a quarter of the time. And
 # of the unit tests those are left out that run in full under the sanitizers.
 without_gpu=()
