@@ -71,8 +71,15 @@ if ! nvidia-smi -L &>/dev/null; then
   [[ $(nvcc --help 2>/dev/null) != *--Ofast-compile* ]] || hastily="-Ofc mid"
   without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily" -DTROUPE_BRIEF_TESTS=ON)
 fi
+# Where there is enough memory, g++ collects its garbage at 1 GiB instead of 128 MiB, which takes a tenth less time.
+with_memory=()
+available=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+large_heap=--param=ggc-min-heapsize=1048576
+if ((available >= 4 * $(nproc))) && "${CXX:-c++}" -Werror "$large_heap" -x c++ -fsyntax-only /dev/null &>/dev/null; then
+  with_memory=("-DCMAKE_CXX_FLAGS=${CXXFLAGS:-} $large_heap")
+fi
 configure release build/release -DTROUPE_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6 \
-  "${without_gpu[@]}" "${cmake_options[@]}"
+  "${without_gpu[@]}" "${with_memory[@]}" "${cmake_options[@]}"
 build build/release
 
 find_sanitizing_compiler
