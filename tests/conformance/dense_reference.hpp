@@ -8,7 +8,7 @@
 /// The reference of operations on vectors and matrices, and its values on the device.
 namespace troupe::test::reference {
 
-using Numbers = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+using Numbers = NumberTypes;
 
 /// Whether results of T are those of the reference, sums of about `terms` products.
 template <FieldElement T>

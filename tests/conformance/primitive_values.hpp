@@ -15,7 +15,7 @@
 namespace troupe::test {
 
 #ifdef TROUPE_BRIEF_TESTS
-using PrimitiveNumbers = ::testing::Types<std::int32_t, std::uint64_t, float, double>;
+using PrimitiveNumbers = ::testing::Types<std::int32_t, std::uint64_t, double>;
 using PrimitiveIntegers = ::testing::Types<std::int32_t, std::uint64_t>;
 inline constexpr std::int64_t kManyElements = 150'001;
 #else

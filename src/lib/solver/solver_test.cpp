@@ -12,8 +12,7 @@ using solver::Vectors;
 
 template <class T>
 class SolverOps : public Typed<T> {};
-using Factorables = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(SolverOps, Factorables);
+TYPED_TEST_SUITE(SolverOps, NumberTypes);
 
 template <class T>
 constexpr bool kIsComplex = !std::is_same_v<T, RealOf<T>>;

@@ -10,9 +10,14 @@ namespace {
 
 template <class Pair>
 class SparseOps : public ::testing::Test {};
+#ifdef TROUPE_BRIEF_TESTS
+using RealsAndIndices =
+    ::testing::Types<std::pair<float, std::int32_t>, std::pair<double, std::int64_t>>;
+#else
 using RealsAndIndices =
     ::testing::Types<std::pair<float, std::int32_t>, std::pair<float, std::int64_t>,
                      std::pair<double, std::int32_t>, std::pair<double, std::int64_t>>;
+#endif
 TYPED_TEST_SUITE(SparseOps, RealsAndIndices);
 
 template <class T, class I>

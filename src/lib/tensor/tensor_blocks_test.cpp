@@ -114,8 +114,7 @@ class TensorBlocks : public Typed<T> {
  protected:
   void SetUp() override { skip_unless_tensors(); }
 };
-using BlockTypes = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(TensorBlocks, BlockTypes);
+TYPED_TEST_SUITE(TensorBlocks, NumberTypes);
 
 TYPED_TEST(TensorBlocks, OfSmallIntegersAreExact) {
   using T = TypeParam;
