@@ -352,6 +352,21 @@ bench_recorded() {
     "$(awk -v a="${seconds[1]}" -v b="${seconds[0]}" 'BEGIN { print b > 0 ? a / b : 0 }')" x le 0.6
 }
 
+# bench_heat: a stencil on a box of ranks, recorded and not, and with two faults
+bench_heat() {
+  local how points=$((quick ? 128 : 512)) options
+  for how in on off; do
+    # shellcheck disable=SC2046
+    step "heat-record-$how" 120 $(on_gpus "$gpus") "$bin/troupe-heat" --engine cuda --points "$points" --steps 400 \
+      --record "$how" --json "$out/heat-record-$how.json" || return 0
+    figure "heat, $points^3 f64 per GPU, recorded $how" \
+      "$(awk -v b="$(value "$out/heat-record-$how.json" bytes_per_second)" 'BEGIN { print b / 1e9 }')" GB/s
+  done
+  options=(--points 128 --steps 400 --commit-every 50 --fault "illegal-address@90:$victim" --fault kill@210:0)
+  # shellcheck disable=SC2046
+  step heat-faults 120 $(on_gpus "$gpus") "$bin/troupe-heat" --engine cuda "${options[@]}" || true
+}
+
 bench_collectives() {
   # shellcheck disable=SC2046
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --engine cuda \
@@ -517,6 +532,7 @@ if wanted bench; then
   bench_first_calls
   bench_kernels
   bench_recorded
+  bench_heat
   bench_collectives
   bench_perf
   bench_trace

@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job.hpp"
+
+// troupe-heat as its users run it. Its result is compared with a solution that is known, and the
+// program says so by its status.
+
+namespace troupe::test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Runs it to a good end; its report.
+Json heat(int ranks, Arguments arguments) {
+  const Scratch scratch;
+  const auto file = scratch.file("heat.json");
+  arguments = arguments + Arguments{"--json", file, "--log-level", "error"};
+  Job job(ranks, arguments);
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_EQ(job.err(), "");
+  EXPECT_TRUE(job.nothing_left());
+  auto report = Json::parse(read_file(file), nullptr, false);
+  EXPECT_TRUE(report.is_object()) << job.out();
+  if (!report.is_object()) report = Json::object();
+  EXPECT_TRUE(report.value("right", false));
+  EXPECT_GT(report.value("tolerance", 0.0), report.value("largest_error", 1.0));
+  return report;
+}
+
+TEST(Heat, IsRightOnBoxesOfAnyShape) {
+  const auto one = heat(1, {"--points", "7,5,6", "--steps", "40"});
+  EXPECT_EQ(one["points"], (Json{7, 5, 6}));
+  EXPECT_EQ(one["recoveries"], Json::array());
+  const int ranks = ranks_here(4);
+  // One point along an axis is both of its faces.
+  const auto flat = heat(ranks, {"--points", "9,4,1", "--steps", "40", "--dtype", "f32"});
+  if (ranks == 4) {
+    EXPECT_EQ(flat["ranks_by_axis"], (Json{1, 2, 2}));
+    EXPECT_EQ(flat["points"], (Json{9, 8, 2}));
+  }
+  EXPECT_EQ(flat["iterations"], 40);
+}
+
+TEST(Heat, RecordedStepsAreTheCalls) {
+  const int ranks = ranks_here(2);
+  const Arguments problem{"--points", "12", "--steps", "60"};
+  const auto recorded = heat(ranks, problem);
+  const auto called = heat(ranks, problem + Arguments{"--record", "off"});
+  EXPECT_EQ(recorded["largest_error"], called["largest_error"]);
+}
+
+TEST(Heat, AFaultChangesNothing) {
+  const int ranks = ranks_here(3);
+  const Arguments problem{"--points",   "10,8,6", "--steps",        "120",
+                          "--together", "4",      "--commit-every", "20"};
+  const auto undisturbed = heat(ranks, problem);
+  const auto struck = heat(ranks, problem + Arguments{"--fault", "kill@50:0", "--fault",
+                                                      "segv@90:" + std::to_string(ranks - 1)});
+  ASSERT_EQ(struck["recoveries"].size(), 2u);
+  EXPECT_EQ(struck["recoveries"][0]["kind"], "kill");
+  EXPECT_EQ(struck["recoveries"][1]["rank"], ranks - 1);
+  EXPECT_EQ(struck["largest_error"], undisturbed["largest_error"]);
+}
+
+TEST(Heat, GoesOnFromASavedState) {
+  const int ranks = ranks_here(2);
+  const Scratch scratch;
+  const Arguments problem{
+      "--points",           "8", "--commit-every", "10", "--checkpoint-dir", scratch.file("states"),
+      "--checkpoint-every", "1"};
+  heat(ranks, problem + Arguments{"--steps", "50"});
+  const auto further = heat(ranks, problem + Arguments{"--steps", "100"});
+  EXPECT_GT(further.value("restarted_from", -1), 0);
+  EXPECT_EQ(further.value("restarted_from", -1) + further.value("iterations", -1), 100);
+}
+
+TEST(Heat, SaysWhatItDoesNotTake) {
+  const std::pair<Arguments, std::string> cases[] = {
+      {{"--points", "4,4"}, "--points: it takes one number, or three: X,Y,Z"},
+      {{"--points", "0"}, "--points: '0' is no number from 1 to 1290"},
+      {{"--steps", "25"}, "--steps: 25 is no multiple of --together 10"},
+      {{"--together", "5"}, "--together: it is to be even"},
+      {{"--fault", "kill@200:0"}, "--fault: there is no step 200 among 200"},
+      {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
+      {{"--courant", "0.2"}, "courant"}};
+  for (const auto& [arguments, line] : cases) {
+    Job job(1, arguments);
+    EXPECT_EQ(job.wait(), 2) << line;
+    EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
+    EXPECT_TRUE(job.nothing_left());
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
