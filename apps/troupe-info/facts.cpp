@@ -80,10 +80,10 @@ std::map<std::string, std::string> variables() {
   return found;
 }
 
-std::uint64_t hard_limit(__rlimit_resource resource) {
+std::uint64_t limit_of(__rlimit_resource resource, rlim_t rlimit::*which) {
   rlimit limits{};
-  if (::getrlimit(resource, &limits) != 0 || limits.rlim_max == RLIM_INFINITY) return kUnlimited;
-  return limits.rlim_max;
+  const bool known = ::getrlimit(resource, &limits) == 0;
+  return known && limits.*which != RLIM_INFINITY ? limits.*which : kUnlimited;
 }
 
 std::uint64_t number_or_none(const fs::path& file) {
@@ -171,8 +171,8 @@ RankFacts facts_of(const LaunchedJob& job) {
   facts.environment = variables();
   facts.cores = allowed_cores();
   facts.nodes = numa_nodes();
-  facts.descriptors = hard_limit(RLIMIT_NOFILE);
-  facts.locked_bytes = hard_limit(RLIMIT_MEMLOCK);
+  facts.descriptors = limit_of(RLIMIT_NOFILE, &rlimit::rlim_max);  // a rank goes up to it
+  facts.locked_bytes = limit_of(RLIMIT_MEMLOCK, &rlimit::rlim_cur);
   std::error_code none;
   facts.rdma = !fs::is_empty("/sys/class/infiniband", none) && !none;
   struct statvfs shm {};

@@ -28,7 +28,7 @@ struct RankFacts {
   std::vector<int> cores;                         ///< that the rank may run on
   std::map<std::string, std::vector<int>> nodes;  ///< cores of each NUMA node, by its number
   std::uint64_t descriptors = 0;                ///< hard limit of open descriptors (RLIMIT_NOFILE)
-  std::uint64_t locked_bytes = 0;               ///< hard limit of locked memory (RLIMIT_MEMLOCK)
+  std::uint64_t locked_bytes = 0;               ///< soft limit of locked memory (RLIMIT_MEMLOCK)
   bool rdma = false;                            ///< the node has network adapters with RDMA
   std::uint64_t shm_bytes = 0, shm_free = 0;    ///< of /dev/shm
   std::uint64_t host_memory = 0;                ///< that can be had, on the node
