@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// A fault that a program is told to let a device host suffer: one value of its option --fault.
-/// `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a recovery.
-/// `failing-gpu@iteration:rank`: nothing breaks, but the rank's GPU says that it is failing.
+/// A fault that a program is told to let a device host suffer: one value of its option --fault. In
+/// this order it has the kind, when it strikes (an iteration, or a phase of a recovery), and the
+/// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing.
 struct OrderedFault {
   memory::FaultKind kind{};
   bool failing_gpu = false;

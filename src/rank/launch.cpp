@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
@@ -214,26 +213,6 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.ring_bytes = 4096;
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;
-  return options;
-}
-
-std::string common_engine(const Config& config, const MpiSession& mpi) {
-  if (config.text("engine") != "auto") return config.text("engine");
-  const auto possible = mpi.everyone().gather_text(cuda_is_possible(config) ? "yes" : "no");
-  const bool all =
-      std::all_of(possible.begin(), possible.end(), [](const auto& text) { return text == "yes"; });
-  return all ? "cuda" : "cpu";
-}
-
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
-                                           MpiSession& mpi) {
-  auto options = device_options(
-      config, engine, mpi.local_rank(),
-      core_share(mpi.gather_local_text(core_mask()), static_cast<std::size_t>(mpi.local_rank())));
-  if (!options) return options;
-  // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
-  options->settings.launch.other_hosts =
-      mpi.local_size() < mpi.size() || std::getenv("NCCL_HOSTID") != nullptr;
   return options;
 }
 

@@ -10,7 +10,6 @@
 #include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
-#include "rank/net/mpi_session.hpp"
 #include "rank/world/rehearsal_options.hpp"
 
 namespace troupe::rank_process {
@@ -32,13 +31,6 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 /// invalid for a network interface that is not there, and for settings that exclude one another.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
                                            int local_rank, int cores);
-
-/// The engine of all ranks: the one that is named, else cuda if all of them can have it. All ranks
-/// call it.
-std::string common_engine(const Config& config, const MpiSession& mpi);
-/// As device_options() above for this rank of a job. All ranks call it.
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
-                                           MpiSession& mpi);
 
 /// Settings that contradict one another are Errc::invalid: deadlines of which one would end a job
 /// that another is there to save, and what is to be told in a trace that nobody asks for.

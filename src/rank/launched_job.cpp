@@ -3,7 +3,7 @@
 #include <troupe/actor/production_scheduler.hpp>
 
 #include "common/core/version.hpp"
-#include "rank/launch.hpp"
+#include "rank/job_launch.hpp"
 #include "rank/net/mpi_session.hpp"
 
 namespace troupe {

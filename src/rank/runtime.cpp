@@ -21,6 +21,7 @@
 #include "common/core/version.hpp"
 #include "common/wire/library_stamps.hpp"
 #include "rank/exit_status.hpp"
+#include "rank/job_launch.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/observe.hpp"

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include <troupe/config.hpp>
+
+#include "rank/device/device_core.hpp"
+#include "rank/net/mpi_session.hpp"
+
+/// What of a device's launch the ranks of a job decide together.
+namespace troupe::rank_process {
+
+/// The engine of all ranks: the one that is named, else cuda if all of them can have it. All ranks
+/// call it.
+std::string common_engine(const Config& config, const MpiSession& mpi);
+/// The settings of the device of this rank of a job: see launch.hpp. All ranks call it.
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
+                                           MpiSession& mpi);
+
+}  // namespace troupe::rank_process
