@@ -291,20 +291,6 @@ void solve(Solve& solve) {
       report.true_relative_residual <= std::max(10 * solve.options->tolerance, 1000 * epsilon);
 }
 
-/// This rank's; those that wait for a phase of a recovery are the world's from now on.
-std::vector<OrderedFault> faults_of_this_rank(const Options& options, World& world) {
-  std::vector<OrderedFault> faults;
-  for (const auto& fault : options.faults) {
-    if (fault.rank != world.rank()) continue;
-    if (fault.phase.empty()) {
-      faults.push_back(fault);
-    } else {
-      world.inject_in_phase(fault.kind, fault.phase);
-    }
-  }
-  return faults;
-}
-
 int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
@@ -321,7 +307,7 @@ int run(Runtime& runtime) {
       world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
                         runtime.device().info().name + " " + runtime.device().info().uuid);
 
-  Solve work{&runtime, &options, &report, make_progress(), faults_of_this_rank(options, world)};
+  Solve work{&runtime, &options, &report, make_progress(), FaultsOfRank(runtime, options.faults)};
   solve(work);
   if (world.spectator()) return kExitSuccess;
   if (work.stagnated()) {

@@ -34,7 +34,7 @@ struct Solve {
   const Options* options;
   Report* report;
   Progress progress;
-  std::vector<OrderedFault> faults;  ///< of this rank, not struck yet
+  FaultsOfRank faults;
   std::chrono::steady_clock::time_point began{};
   /// The first iteration (from 1) that came to nothing: p'Ap was not positive. 0: none
   std::int64_t breakdown = 0;
@@ -291,7 +291,7 @@ class Solver final : public Share {
     auto blas = device_->blas();
     auto vector = device_->vector();
     matrix_.multiply(p_, q_);
-    strike(i);
+    solve_->faults.strike(i);
     device_->copy(rz(), scalar(kRzBefore));
     blas.dot(p_, q_, pap());
     world_->all_reduce(pap(), ReduceOp::sum);
@@ -303,19 +303,6 @@ class Solver final : public Share {
     residual_products();
     vector.divide(rz(), scalar(kRzBefore), scalar(kBeta));
     vector.axpby(T(1), z(), scalar(kBeta), p_);
-  }
-
-  void strike(std::int64_t i) {
-    std::erase_if(solve_->faults, [&](const OrderedFault& fault) {
-      if (fault.iteration != i) return false;
-      if (fault.failing_gpu) {
-        device_->inject_health(
-            {0, HealthKind::other, "this GPU is failing, as --fault orders", true});
-      } else {
-        device_->inject(fault.kind);
-      }
-      return true;
-    });
   }
 
   /// Reads the scalars since the last check; returns the relative residual after iteration i.

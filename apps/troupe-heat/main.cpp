@@ -84,20 +84,13 @@ class Heat {
         a_(device_.alloc<T>(domain_.count())),
         b_(device_.alloc<T>(domain_.count())),
         sent_(device_.alloc<T>(domain_.faces())),
-        received_(device_.alloc<T>(domain_.faces())) {
+        received_(device_.alloc<T>(domain_.faces())),
+        faults_(runtime, options.faults) {
     const std::string of_type = std::is_same_v<T, float> ? "<float>" : "<double>";
     const auto module =
         device_.compile(kSource, {.names = {"faces" + of_type, "advance" + of_type}}).get();
     faces_ = module.kernel("faces" + of_type);
     advance_ = module.kernel("advance" + of_type);
-    for (const auto& fault : options.faults) {
-      if (fault.rank != world_.rank()) continue;
-      if (fault.phase.empty()) {
-        faults_.push_back(fault);
-      } else {
-        world_.inject_in_phase(fault.kind, fault.phase);
-      }
-    }
   }
 
   /// All steps; fills in the report.
@@ -115,7 +108,7 @@ class Heat {
     world_.run(state,
                [&](std::int64_t step) {
                  if (step >= runs) return Step::done;  // a saved state was that far
-                 strike(step);
+                 faults_.strike(step * options_.together, options_.together);
                  last = advance();
                  return step + 1 < runs ? Step::again : Step::done;
                },
@@ -179,19 +172,6 @@ class Heat {
         nz, sides, static_cast<T>(options_.courant), read(from), read(received_), write(to));
   }
 
-  void strike(std::int64_t run) {
-    std::erase_if(faults_, [&](const OrderedFault& fault) {
-      if (fault.iteration / options_.together != run) return false;
-      if (fault.failing_gpu) {
-        device_.inject_health(
-            {0, HealthKind::other, "this GPU is failing, as --fault orders", true});
-      } else {
-        device_.inject(fault.kind);
-      }
-      return true;
-    });
-  }
-
   /// With the scheme's exact solution. A step rounds each of its eight operations by half a unit at
   /// most, and does not enlarge what is off already: the scheme's new value is a mean of old ones.
   void compare(Report& report) {
@@ -216,7 +196,7 @@ class Heat {
   GpuRef<T> sent_, received_;  ///< faces: this rank's, and its neighbours'
   Kernel faces_, advance_;
   Sequence sequence_;
-  std::vector<OrderedFault> faults_;  ///< of this rank, not struck yet
+  FaultsOfRank faults_;
 };
 
 int run(Runtime& runtime) {

@@ -65,16 +65,8 @@ Measurement::Measurement(Runtime& runtime, const Options& options, int rank, int
       options_(options),
       rank_(rank),
       size_(size),
-      limit_(kFaultLimit + runtime.config().duration("heartbeat-timeout")) {
-  for (const auto& fault : options.faults) {
-    if (fault.rank != world_.rank()) continue;
-    if (fault.phase.empty()) {
-      faults_.push_back(fault);
-    } else {
-      world_.inject_in_phase(fault.kind, fault.phase);
-    }
-  }
-}
+      limit_(kFaultLimit + runtime.config().duration("heartbeat-timeout")),
+      faults_(runtime, options.faults) {}
 
 void Measurement::settle() {
   if (runtime_.config().text("standby") == "off") return;
@@ -183,7 +175,8 @@ double Measurement::timed(Side& side, const Call& call, std::int64_t largest, bo
   const auto began = Clock::now();
   for (std::int64_t i = 0; i < (records ? replays : count); ++i) {
     attempt([&] {
-      if (faults) strike(records ? i * count : i, records ? count : 1);
+      if (faults)
+        struck_ |= faults_.strike(iteration_ + (records ? i * count : i), records ? count : 1);
       records ? side.replay() : start(i);
       if (options_.blocking != 0) side.wait();
     });
@@ -221,22 +214,6 @@ std::int64_t Measurement::checked(Side& side, const Call& call, Attempt& attempt
     });
   });
   return wrong;
-}
-
-/// Lets this rank suffer what is ordered for `count` timed calls of this measurement.
-void Measurement::strike(std::int64_t first, std::int64_t count) {
-  auto& device = runtime_.device();
-  std::erase_if(faults_, [&](const OrderedFault& fault) {
-    const auto at = fault.iteration - iteration_;
-    if (at < first || at >= first + count) return false;
-    if (fault.failing_gpu) {
-      device.inject_health({0, HealthKind::other, "this GPU is failing, as --fault orders", true});
-    } else {
-      (void)device.inject(fault.kind);
-      struck_ = true;
-    }
-    return true;
-  });
 }
 
 /// The first to notice is the device; the world may still seem active for a moment.

@@ -41,7 +41,6 @@ class Measurement {
   Times once(Side& side, const Call& call, std::int64_t largest, bool faults, Attempt& attempt);
   double timed(Side& side, const Call& call, std::int64_t largest, bool faults, Attempt& attempt);
   std::int64_t checked(Side& side, const Call& call, Attempt& attempt);
-  void strike(std::int64_t first, std::int64_t count);
   void recover(Epoch before);
 
   Runtime& runtime_;
@@ -49,10 +48,10 @@ class Measurement {
   const Options& options_;
   const int rank_, size_;
   const std::chrono::nanoseconds limit_;  ///< for a fault to be noticed and overcome
-  std::vector<OrderedFault> faults_;      ///< of this rank, not struck yet
-  bool struck_ = false;                   ///< in this attempt, here
-  std::int64_t iteration_ = 0;            ///< the first one of the measurement under way
-  std::uint64_t repetition_ = 0;          ///< of checks
+  FaultsOfRank faults_;
+  bool struck_ = false;           ///< in this attempt, here
+  std::int64_t iteration_ = 0;    ///< the first one of the measurement under way
+  std::uint64_t repetition_ = 0;  ///< of checks
 };
 
 }  // namespace troupe::perf

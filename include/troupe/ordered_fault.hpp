@@ -20,6 +20,24 @@ struct OrderedFault {
   int rank = 0;
 };
 
+class Device;
+class Runtime;
+
+/// Those that this rank is to suffer, until they have struck. One thread at a time.
+class FaultsOfRank {
+ public:
+  FaultsOfRank() = default;
+  /// This rank's of `all`. Those that wait for a phase of a recovery are the world's from now on.
+  FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all);
+  /// Those strike whose iteration is one of `count` from `first` on, each once. True if a device
+  /// host was struck.
+  bool strike(std::int64_t first, std::int64_t count = 1);
+
+ private:
+  Device* device_ = nullptr;
+  std::vector<OrderedFault> waiting_;
+};
+
 /// The option --fault, for a program's own options.
 OptionSpec fault_option();
 /// The values of that option. Errors: invalid, one line that names the option and the form.

@@ -1,0 +1,35 @@
+#include <troupe/ordered_fault.hpp>
+#include <troupe/runtime.hpp>
+
+namespace troupe {
+
+FaultsOfRank::FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all)
+    : device_(&runtime.device()) {
+  auto& world = runtime.world();
+  for (const auto& fault : all) {
+    if (fault.rank != world.rank()) continue;
+    if (fault.phase.empty()) {
+      waiting_.push_back(fault);
+    } else {
+      world.inject_in_phase(fault.kind, fault.phase);
+    }
+  }
+}
+
+bool FaultsOfRank::strike(std::int64_t first, std::int64_t count) {
+  bool struck = false;
+  std::erase_if(waiting_, [&](const OrderedFault& fault) {
+    if (fault.iteration < first || fault.iteration >= first + count) return false;
+    if (fault.failing_gpu) {
+      device_->inject_health(
+          {0, HealthKind::other, "this GPU is failing, as --fault orders", true});
+    } else {
+      (void)device_->inject(fault.kind);
+      struck = true;
+    }
+    return true;
+  });
+  return struck;
+}
+
+}  // namespace troupe
