@@ -77,16 +77,7 @@ Drill::Drill(Runtime& runtime, const Options& options)
 void Drill::settle() {
   if (options_.settle.has_value()) std::this_thread::sleep_for(*options_.settle);
   if (options_.settle.has_value() || !has_standby_) return world_.barrier();
-  const auto deadline = Clock::now() + kSettleLimit;
-  for (;;) {
-    const auto ready = world_.gather_values(world_.standby_ready());
-    if (std::find(ready.begin(), ready.end(), false) == ready.end()) return;
-    world_.agree(Clock::now() < deadline
-                     ? Result<void>()
-                     : Error{Errc::timeout, 0,
-                             "the standbys do not come up; --settle TIME does not wait for them"});
-    std::this_thread::sleep_for(2ms);
-  }
+  world_.wait_for_standbys(kSettleLimit);
 }
 
 Outcome Drill::suffer(const Attack& attack) {

@@ -70,15 +70,7 @@ Measurement::Measurement(Runtime& runtime, const Options& options, int rank, int
 
 void Measurement::settle() {
   if (runtime_.config().text("standby") == "off") return;
-  const auto deadline = Clock::now() + kSettleLimit;
-  for (;;) {
-    const auto ready = world_.gather_values(world_.standby_ready());
-    if (std::find(ready.begin(), ready.end(), false) == ready.end()) return;
-    world_.agree(Clock::now() < deadline
-                     ? Result<void>()
-                     : Error{Errc::timeout, 0, "the standbys do not come up; see --standby off"});
-    std::this_thread::sleep_for(2ms);
-  }
+  world_.wait_for_standbys(kSettleLimit);
 }
 
 void Measurement::warm_up(Side& side, const Call& call, std::int64_t largest) {

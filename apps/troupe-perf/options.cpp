@@ -227,8 +227,6 @@ Result<Options> parse_options(const Config& config) {
   if (!options.faults.empty() &&
       std::none_of(options.faults.begin(), options.faults.end(), comes_first))
     return bad("fault", "one in a phase of a recovery wants another one, in an iteration");
-  if (!options.faults.empty() && config.text("isolation") == "thread")
-    return bad("isolation", "with the device host as a thread a fault ends its rank");
   return options;
 }
 

@@ -210,6 +210,9 @@ class World : public Collectives {
   /// with --standby world, the communicator of all standbys too. False while the world re-forms,
   /// and always with --standby off. The quick way is open when all ranks say so.
   [[nodiscard]] bool standby_ready() const;
+  /// Until all ranks are ready; all of them call it, not with --standby off. Throws
+  /// CollectiveException (timeout) on all of them once `limit` has passed.
+  void wait_for_standbys(std::chrono::nanoseconds limit);
   /// Bytes of the device's memory (the host's, with the CPU engine) that this rank's first standby
   /// took, with its communicator once that was formed; nullopt: not known, or no standby. Measured
   /// as what was free before and after, so what other processes took meanwhile counts too.

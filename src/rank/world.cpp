@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include <troupe/world.hpp>
 
 #include "rank/run/restart.hpp"
@@ -103,6 +107,18 @@ std::vector<HealthEvent> World::health_events() const {
 
 bool World::standby_ready() const {
   return core_->status().standby_ready();
+}
+
+void World::wait_for_standbys(std::chrono::nanoseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    const auto ready = gather_values(standby_ready());
+    if (std::find(ready.begin(), ready.end(), false) == ready.end()) return;
+    agree(std::chrono::steady_clock::now() < end
+              ? Result<void>()
+              : Error{Errc::timeout, 0, "the standbys do not come up"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 std::optional<std::uint64_t> World::standby_memory() const {

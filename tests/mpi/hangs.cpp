@@ -36,15 +36,7 @@ void absent(Context& c) {
 void loss_after_absence(Context& c) {
   absent(c);
   const auto before = c.world().recoveries().size();
-  const auto end = Clock::now() + kDeadline;
-  for (;;) {
-    const auto ready = c.world().gather_values(c.world().standby_ready());
-    if (std::find(ready.begin(), ready.end(), false) == ready.end()) break;
-    const auto late = c.world().gather_values(Clock::now() > end);
-    c.require(std::find(late.begin(), late.end(), true) == late.end(),
-              "the standbys do not come up again");
-    std::this_thread::sleep_for(1ms);
-  }
+  c.world().wait_for_standbys(kDeadline);
   const auto memory = c.world().standby_memory();
   c.expect(memory.has_value(), "nobody knows what the standby takes");
   if (c.device().info().engine == "cuda") {

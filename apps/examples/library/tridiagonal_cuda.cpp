@@ -1,4 +1,4 @@
-#include <map>
+#include <array>
 
 #include <troupe/plugin/cuda.hpp>
 
@@ -20,8 +20,8 @@ class Half final : public host::LibraryHalfOf<Half, Solve, Residual> {
 
   /// Each operation runs once on zeros, so that its kernels are loaded before the first command.
   Result<void> open(host::Queue queue) override {
-    auto& scratch = scratch_[queue.index()];  // no other call of this queue runs meanwhile
-    if (queue.detour) return {};              // the same kernels
+    auto& scratch = scratch_[queue.way()];  // no other call of this queue runs meanwhile
+    if (queue.detour) return {};            // the same kernels
     TROUPE_CUDA_PROPAGATE(scratch.reserve(services_, queue, kScratchAtFirst));
     const cuda::WarmUp warm_up(services_, queue);
     const auto call = warm_up.call();
@@ -38,7 +38,7 @@ class Half final : public host::LibraryHalfOf<Half, Solve, Residual> {
   Result<void> run(const Solve& op, const host::Call& call) {
     return cuda::with_real(op.dtype, [&]<class T>(T) -> Result<void> {
       const auto rows = static_cast<std::size_t>(op.n * op.batch) * sizeof(T);
-      auto& scratch = scratch_[call.queue().index()];
+      auto& scratch = scratch_[call.queue().way()];
       TROUPE_CUDA_PROPAGATE(
           scratch.reserve(services_, call.queue(),
                           rows + static_cast<std::size_t>(op.batch) * sizeof(std::int32_t)));
@@ -70,7 +70,8 @@ class Half final : public host::LibraryHalfOf<Half, Solve, Residual> {
   }
 
   cuda::Services& services_;
-  std::map<std::size_t, cuda::Workspace> scratch_;  ///< of each queue, by its index
+  /// Of each queue of the library's lane. Queues run at the same time, so this must not grow.
+  std::array<cuda::Workspace, host::Queue::kWays> scratch_;
 };
 
 }  // namespace

@@ -72,6 +72,9 @@ Result<std::vector<OrderedFault>> ordered_faults(const Config& config) {
     if (!fault) return fault.error();
     faults.push_back(std::move(*fault));
   }
+  if (!faults.empty() && config.text("isolation") == "thread")
+    return Error{Errc::invalid, 0,
+                 "--isolation: with the device host as a thread a fault ends its rank"};
   return faults;
 }
 
