@@ -187,7 +187,8 @@ constexpr CallInfo kCalls[] = {
      "softmax",
      "softmax softmax_backward",
      {kLayers.bits | DTypes::of({DType::f64}).bits},
-     Missing::library}};
+     Missing::library},
+    {Kind::outside_call, "tridiagonal", "solve residual", kReals}};
 
 }  // namespace
 

@@ -65,7 +65,8 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::sparse_call:
     case Kind::direct_call:
     case Kind::tensor_call:
-    case Kind::dnn_call: return add_call(op);
+    case Kind::dnn_call:
+    case Kind::outside_call: return add_call(op);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:

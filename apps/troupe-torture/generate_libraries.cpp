@@ -251,7 +251,8 @@ void Generator::add_library_fault() {
                                           Kind::solver_call,
                                           Kind::rng_call,
                                           Kind::primitives_call,
-                                          Kind::sparse_call};
+                                          Kind::sparse_call,
+                                          Kind::outside_call};
   if (fragile_.library.empty()) return;
   fragile_.state = Fragile::State::due;
   for (int attempt = 0; attempt < 40 && fragile_.state == Fragile::State::due; ++attempt) {

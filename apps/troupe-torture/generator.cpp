@@ -31,9 +31,9 @@ constexpr Weight kLocalWeights[] = {
     {Kind::attention, 2},   {Kind::blas_call, 6},      {Kind::solver_call, 4},
     {Kind::fft_call, 2},    {Kind::rng_call, 2},       {Kind::primitives_call, 2},
     {Kind::sparse_call, 2}, {Kind::direct_call, 1},    {Kind::tensor_call, 2},
-    {Kind::dnn_call, 3},    {Kind::combine, 4},        {Kind::smooth, 3},
-    {Kind::tally, 2},       {Kind::accumulate, 3},     {Kind::nop, 1},
-    {Kind::pause, 1}};
+    {Kind::dnn_call, 3},    {Kind::outside_call, 2},   {Kind::combine, 4},
+    {Kind::smooth, 3},      {Kind::tally, 2},          {Kind::accumulate, 3},
+    {Kind::nop, 1},         {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},   {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2},  {Kind::gemv, 1}, {Kind::trmm, 1},
                                      {Kind::gather, 1}, {Kind::scal, 2}, {Kind::nop, 1}};
@@ -241,9 +241,9 @@ void Generator::make_free(Round& round) {
   // A fault that takes along a call that is to fail would leave the failure to another one.
   const bool may_be_fragile =
       recipe_.faults != Faults::none && !program_.stormy && random_.one_in(2);
-  static const std::vector<std::string_view> kLibraries{"vector", "blas",    "sparse",     "rng",
-                                                        "solver", "fft",     "primitives", "dnn",
-                                                        "kernel", "function"};
+  static const std::vector<std::string_view> kLibraries{"vector", "blas",     "sparse",     "rng",
+                                                        "solver", "fft",      "primitives", "dnn",
+                                                        "kernel", "function", "tridiagonal"};
   fragile_ = {random_.of(kLibraries), static_cast<int>(random_.below(ranks_)),
               static_cast<int>(random_.below(round.threads))};
   if (!may_be_fragile) fragile_.library = {};

@@ -60,7 +60,8 @@ Future<void> Hands::submit_library(const Operation& op, Thread& thread) {
     case Kind::sparse_call:
     case Kind::direct_call:
     case Kind::tensor_call:
-    case Kind::dnn_call: return submit_call(op, thread);
+    case Kind::dnn_call:
+    case Kind::outside_call: return submit_call(op, thread);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:

@@ -20,7 +20,7 @@ constexpr std::string_view kKinds[kKindCount] = {
     "factor_info", "syevd", "gesvd", "gesv", "sort",
     "reduce_local", "scan", "select", "spgemm", "transform",
     "transform_back", "convolution", "attention", "blas_call", "solver_call",
-    "fft_call", "rng_call", "primitives_call", "sparse_call", "direct_call", "tensor_call", "dnn_call", "combine", "smooth",
+    "fft_call", "rng_call", "primitives_call", "sparse_call", "direct_call", "tensor_call", "dnn_call", "outside_call", "combine", "smooth",
     "tally", "accumulate", "all_reduce", "reduce", "broadcast",
     "all_gather", "reduce_scatter", "all_to_all", "broadcast_to", "gather_to",
     "scatter_from", "all_to_all_counts", "exchange", "send", "receive",
@@ -119,6 +119,7 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::convolution:
     case Kind::attention:
     case Kind::dnn_call: return "dnn";
+    case Kind::outside_call: return "tridiagonal";
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally: return "kernel";

@@ -100,12 +100,13 @@ enum class Kind : std::uint8_t {
   direct_call,
   tensor_call,
   dnn_call,
-  combine,     ///< at[2] = alpha at[0] + at[1] from its end on: a kernel, in blocks of m threads
-  smooth,      ///< at[1] = the sums of each element of at[0] and its neighbours: the same
-  tally,       ///< at[1][x mod its length] += 1 for each x in at[0]: the same
-  accumulate,  ///< at[1] = alpha at[0] + at[1]: a function of the program's
-  all_reduce,  ///< at[1] = op over ranks of at[0]; premul_sum: of alpha at[0]; the next two
-               ///< likewise
+  outside_call,  ///< of a library that is not troupe's
+  combine,       ///< at[2] = alpha at[0] + at[1] from its end on: a kernel, in blocks of m threads
+  smooth,        ///< at[1] = the sums of each element of at[0] and its neighbours: the same
+  tally,         ///< at[1][x mod its length] += 1 for each x in at[0]: the same
+  accumulate,    ///< at[1] = alpha at[0] + at[1]: a function of the program's
+  all_reduce,    ///< at[1] = op over ranks of at[0]; premul_sum: of alpha at[0]; the next two
+                 ///< likewise
   reduce,
   broadcast,
   all_gather,
@@ -148,7 +149,7 @@ constexpr bool writes_there(Kind kind) noexcept {
 }
 /// Whether it is one of calls.hpp.
 constexpr bool is_call(Kind kind) noexcept {
-  return kind >= Kind::blas_call && kind <= Kind::dnn_call;
+  return kind >= Kind::blas_call && kind <= Kind::outside_call;
 }
 /// Whether it has a value, which is looked at: that of its future; 0 of a call whose results are
 /// right.

@@ -63,7 +63,7 @@ Calls::Calls(Device& device) {
   for (auto* add :
        {add_level1, add_level2, add_level3, add_lists, add_matmul, add_linear, add_orthogonal,
         add_eigen, add_transforms, add_random, add_primitives, add_sparse, add_elements,
-        add_sparse_forms, add_direct, add_tensors, add_layers, add_networks})
+        add_sparse_forms, add_direct, add_tensors, add_layers, add_networks, add_outside})
     add(*this);
   std::map<Kind, bool> libraries;  // whether they are there
   for (const auto& info : calls()) {

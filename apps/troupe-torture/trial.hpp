@@ -246,5 +246,6 @@ void add_direct(Calls& calls);
 void add_tensors(Calls& calls);
 void add_layers(Calls& calls);
 void add_networks(Calls& calls);
+void add_outside(Calls& calls);
 
 }  // namespace troupe::torture
