@@ -32,7 +32,7 @@ std::string kind_of(const std::string& link) {
   if (link.starts_with(kDevShm)) return "/dev/shm";
   if (link.starts_with("/dev/")) return link;
   if (link.starts_with(kAnonymous)) return link.substr(kAnonymous.size());
-  if (link.starts_with("/")) return "file";
+  if (link.starts_with("/")) return "file " + link.substr(link.rfind('/') + 1);
   return link.substr(0, link.find(':'));  // socket:[123]
 }
 

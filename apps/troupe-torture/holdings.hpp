@@ -10,7 +10,7 @@
 namespace troupe::torture {
 
 /// What a process has open, by kind: "socket", "pipe", "[eventfd]", "/memfd:troupe-slab",
-/// "/dev/shm", "file" and so on; and how many entries of /dev/shm it has mapped ("mapped
+/// "/dev/shm", "file NAME" and so on; and how many entries of /dev/shm it has mapped ("mapped
 /// /dev/shm").
 using Holdings = std::map<std::string, int>;
 

@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 /// Memory is kept for reuse. A GPU's slab is a descriptor of the last of these.
 const std::vector<std::string> kMemory{"/memfd:troupe-slab", "/memfd:troupe-pinned",
                                        "/memfd:troupe-apart", "/dev/nvidiactl"};
+/// NCCL connects ranks when they first exchange something, cuFile opens its log when it is loaded.
+const std::vector<std::string> kOnGpu{"socket", "file cufile.log"};
 constexpr std::size_t kDeviceHosts = 2;  ///< the active one and the standby
 
 Holdings of_device_hosts() {
@@ -91,12 +93,10 @@ Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(pa
 std::string Leaks::found() const {
   auto text = grown(rank_, holdings_of(::getpid()), kMemory);
   if (!text.empty()) text = "the rank has open: " + text;
-  // NCCL connects ranks when they first exchange something.
   const bool on_gpu = device_host_.contains("/dev/nvidiactl");
   std::string host;  // what NCCL opens for a channel, and keeps, is not told
   if (!on_gpu || !channels_)
-    host = grown(device_host_, of_device_hosts(),
-                 on_gpu ? std::vector<std::string>{"socket"} : std::vector<std::string>());
+    host = grown(device_host_, of_device_hosts(), on_gpu ? kOnGpu : std::vector<std::string>());
   if (!host.empty()) text += (text.empty() ? "" : "; ") + ("a device host has open: " + host);
   if (const auto hosts = device_hosts().size(); hosts > kDeviceHosts)
     text += (text.empty() ? "" : "; ") + std::to_string(hosts) + " device hosts are there";

@@ -405,7 +405,7 @@ TEST(Torture, WhatIsLeftOpenIsFoundByKind) {
   EXPECT_EQ(kind_of("anon_inode:[eventfd]"), "[eventfd]");
   EXPECT_EQ(kind_of("/memfd:troupe-slab (deleted)"), "/memfd:troupe-slab");
   EXPECT_EQ(kind_of("/dev/shm/open_mpi.0000"), "/dev/shm");
-  EXPECT_EQ(kind_of("/tmp/some/file"), "file");
+  EXPECT_EQ(kind_of("/tmp/some/file"), "file file");
   const auto before = holdings_of(::getpid());
   EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
   const int event = ::eventfd(0, EFD_CLOEXEC);
