@@ -367,6 +367,20 @@ bench_heat() {
   step heat-faults 120 $(on_gpus "$gpus") "$bin/troupe-heat" --engine cuda "${options[@]}" || true
 }
 
+# bench_gemm: a product on all GPUs, in f64 and f32, then in small ones with two faults, every element compared
+bench_gemm() {
+  local type n=$((quick ? 8192 : 32768))
+  for type in double float; do
+    # shellcheck disable=SC2046
+    step "gemm-$type" 150 $(on_gpus "$gpus") "$bin/troupe-gemm" --engine cuda -m "$n" -n "$n" -k "$n" -r 5 -t "$type" \
+      --json "$out/gemm-$type.json" || return 0
+    figure "gemm $type $n, $gpus GPUs" "$(value "$out/gemm-$type.json" tflops_median)" TFLOP/s
+  done
+  # shellcheck disable=SC2046
+  step gemm-faults 120 $(on_gpus "$gpus") "$bin/troupe-gemm" --engine cuda -m 500 -n 400 -k 300 -r 12 -t zdouble --test \
+    --transpose CN --block_a 64,64 --commit-every 2 --fault "illegal-address@4:$victim" --fault kill@9:0 || true
+}
+
 bench_collectives() {
   # shellcheck disable=SC2046
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --engine cuda \
@@ -533,6 +547,7 @@ if wanted bench; then
   bench_kernels
   bench_recorded
   bench_heat
+  bench_gemm
   bench_collectives
   bench_perf
   bench_trace
