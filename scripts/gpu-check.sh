@@ -381,6 +381,20 @@ bench_gemm() {
     --transpose CN --block_a 64,64 --commit-every 2 --fault "illegal-address@4:$victim" --fault kill@9:0 || true
 }
 
+# bench_fft: transforms of an array on all GPUs, complex and real, then small ones with two faults
+bench_fft() {
+  local kind points=$((quick ? 256 : gpus > 1 ? 1024 : 512))  # what one GPU has room for
+  for kind in c2c r2c; do
+    # shellcheck disable=SC2046
+    step "fft-$kind" 150 $(on_gpus "$gpus") "$bin/troupe-fft" --engine cuda --kind "$kind" --precision float -n10 \
+      --points "$points" --json "$out/fft-$kind.json" || return 0
+    figure "fft $kind f32 $points^3, $gpus GPUs" "$(value "$out/fft-$kind.json" gflops)" GFLOP/s
+  done
+  # shellcheck disable=SC2046
+  step fft-faults 120 $(on_gpus "$gpus") "$bin/troupe-fft" --engine cuda --points 60,48,54 --pencils -n12 --commit-every 3 \
+    --fault "illegal-address@4:$victim" --fault kill@9:0 || true
+}
+
 bench_collectives() {
   # shellcheck disable=SC2046
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --engine cuda \
@@ -548,6 +562,7 @@ if wanted bench; then
   bench_recorded
   bench_heat
   bench_gemm
+  bench_fft
   bench_collectives
   bench_perf
   bench_trace
