@@ -53,6 +53,7 @@ class Transforms {
     Checkpoint state(device_);
     state.add("space", plan_.space());
     state.add_scratch(plan_.spectrum());
+    plan_.add_scratch(state);
     world_.barrier();
     const auto start = Clock::now();
     world_.run(state, [this](std::int64_t step) { return there_and_back(step); },

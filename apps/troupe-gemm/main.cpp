@@ -63,6 +63,7 @@ class Gemm {
 
     Checkpoint state(device_);
     state.add("c", c_.local());
+    plan_.add_scratch(state);
     world_.barrier();
     const auto start = Clock::now();
     world_.run(state, [this](std::int64_t step) { return repetition(step); },

@@ -65,6 +65,12 @@ TEST(Fft, AFaultChangesNothing) {
   EXPECT_EQ(struck["spectrum_error"], undisturbed["spectrum_error"]);
 }
 
+TEST(Fft, EveryIntervalIsTheSameTwice) {
+  const auto rehearsed = fft(ranks_here(2), {"--points", "8,9,10", "-n4", "--precision", "float",
+                                             "--commit-every", "2", "--rehearse"});
+  EXPECT_GT(rehearsed["recoveries"].size(), 0u);
+}
+
 TEST(Fft, GoesOnFromASavedState) {
   const int ranks = ranks_here(2);
   const Scratch scratch;

@@ -79,6 +79,13 @@ TEST(Gemm, AFaultChangesNothing) {
   EXPECT_EQ(struck["element_error"], undisturbed["element_error"]);
 }
 
+TEST(Gemm, EveryIntervalIsTheSameTwice) {
+  const auto rehearsed =
+      gemm(ranks_here(2), {"-m", "30", "-n", "20", "-k", "40", "-r", "4", "--transpose", "TN",
+                           "--commit-every", "2", "--rehearse"});
+  EXPECT_GT(rehearsed["recoveries"].size(), 0u);
+}
+
 TEST(Gemm, GoesOnFromASavedState) {
   const int ranks = ranks_here(2);
   const Scratch scratch;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <troupe/checkpoint.hpp>
 #include <troupe/device.hpp>
 #include <troupe/distributed/grid.hpp>
 #include <troupe/lib/fft.hpp>
@@ -68,6 +69,12 @@ class Pfft3 {
   Future<void> forward();
   /// space = the inverse transform of spectrum
   Future<void> inverse();
+
+  /// Names the buffers between the two sides as scratch of a run whose steps transform: a rehearsal
+  /// (--rehearse) wants to know of all that a step writes. The plan must outlive the checkpoint.
+  void add_scratch(Checkpoint& state) {
+    for (auto& buffer : work_) state.add_scratch(buffer);
+  }
 
  private:
   using Ends = std::vector<Future<void>>;

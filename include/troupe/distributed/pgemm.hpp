@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include <troupe/checkpoint.hpp>
 #include <troupe/distributed/matrix.hpp>
 #include <troupe/lib/submit.hpp>
 
@@ -52,6 +53,9 @@ class Pgemm {
   /// is a or b), stale (the grid has lost ranks); then those of the collectives and products.
   Future<void> multiply(const ScalarOf<GpuRef<T>>& alpha, const Matrix<T>& a, const Matrix<T>& b,
                         const ScalarOf<GpuRef<T>>& beta, const Matrix<T>& c);
+  /// Names its own buffers as scratch of a run whose steps call multiply(): a rehearsal
+  /// (--rehearse) wants to know of all that a step writes. The plan must outlive the checkpoint.
+  void add_scratch(Checkpoint& state);
 
  private:
   /// Columns of op(A) and rows of op(B) that are sent at once.

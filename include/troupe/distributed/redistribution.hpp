@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <troupe/checkpoint.hpp>
 #include <troupe/distributed/matrix.hpp>
 
 namespace troupe::distributed {
@@ -22,6 +23,10 @@ class Redistribution {
 
   /// A collective of the whole grid. The buffers are the local parts in their layouts.
   Future<void> run(const GpuRef<T>& source, const GpuRef<T>& destination);
+  /// Names its buffers as scratch of a run that uses it.
+  void add_scratch(Checkpoint& state) {
+    state.add_scratch(outgoing_), state.add_scratch(incoming_);
+  }
 
  private:
   /// A rectangle of rows x columns, as the destination sees it.

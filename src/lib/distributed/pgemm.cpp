@@ -208,6 +208,17 @@ Future<void> Pgemm<T>::multiply(const ScalarOf<GpuRef<T>>& alpha, const Matrix<T
   return when_all(std::move(ends));
 }
 
+template <FieldElement T>
+void Pgemm<T>::add_scratch(Checkpoint& state) {
+  for (auto* buffer :
+       {&copy_a_, &copy_b_, &panels_a_[0], &panels_a_[1], &panels_b_[0], &panels_b_[1]}) {
+    if (*buffer) state.add_scratch(*buffer);
+  }
+  for (auto* bring : {bring_a_.get(), bring_b_.get()}) {
+    if (bring != nullptr) bring->add_scratch(state);
+  }
+}
+
 template class Pgemm<float>;
 template class Pgemm<double>;
 template class Pgemm<std::complex<float>>;
