@@ -112,8 +112,6 @@ Result<Options> parse_options(const Config& config) {
       return bad("fault",
                  fmt::format("there is no run {} among {}", fault.iteration, options.runs));
   }
-  if (!options.faults.empty() && config.text("isolation") == "thread")
-    return bad("isolation", "with the device host as a thread a fault ends its rank");
   return options;
 }
 

@@ -138,8 +138,6 @@ Result<Options> parse_options(const Config& config) {
       return bad("fault", fmt::format("there is no repetition {} among {}", fault.iteration,
                                       options.repetitions));
   }
-  if (!options.faults.empty() && config.text("isolation") == "thread")
-    return bad("isolation", "with the device host as a thread a fault ends its rank");
   return options;
 }
 

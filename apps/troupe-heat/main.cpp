@@ -119,7 +119,8 @@ class Heat {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const auto restarted = world_.restarted_from();
     report.restarted_from = restarted < 0 ? -1 : restarted * options_.together;
-    report.steps_done = options_.steps - std::max<std::int64_t>(0, report.restarted_from);
+    report.steps = std::max(options_.steps, report.restarted_from);  // a saved state was that far
+    report.steps_done = report.steps - std::max<std::int64_t>(0, report.restarted_from);
     report.recoveries = world_.recoveries();
     for (auto& one : report.recoveries) {
       if (one.iteration > 0) one.iteration *= options_.together;
@@ -176,7 +177,7 @@ class Heat {
   /// most, and does not enlarge what is off already: the scheme's new value is a mean of old ones.
   void compare(Report& report) {
     const auto values = device_.download(a_);
-    const auto right = exact(domain_, options_.courant, options_.steps);
+    const auto right = exact(domain_, options_.courant, report.steps);
     double error = 0;
     for (std::size_t i = 0; i < right.size(); ++i) {
       const double off = std::abs(static_cast<double>(values[i]) - right[i]);
@@ -185,7 +186,7 @@ class Heat {
     const auto errors = world_.gather_values(error);
     report.largest_error = *std::max_element(errors.begin(), errors.end());
     report.tolerance =
-        8 * std::numeric_limits<T>::epsilon() * static_cast<double>(options_.steps + 8);
+        8 * std::numeric_limits<T>::epsilon() * static_cast<double>(report.steps + 8);
   }
 
   World& world_;

@@ -46,7 +46,7 @@ std::string to_text(const Report& r, const Options& options) {
   text += fmt::format(
       "  {:.4g} points per second, {:.1f} GB/s of a rank (each point read once, written once)\n",
       r.points_per_second(), r.bytes_per_second(options) / 1e9);
-  text += fmt::format("Solution after step {}: {}\n", options.steps, r.right() ? "right" : "WRONG");
+  text += fmt::format("Solution after step {}: {}\n", r.steps, r.right() ? "right" : "WRONG");
   text += fmt::format("  largest error {:.3e} of the scheme's exact solution (tolerance {:.1e})\n",
                       r.largest_error, r.tolerance);
   text += fmt::format("Recoveries: {}\n", r.recoveries.size());

@@ -15,6 +15,7 @@ struct Report {
   std::string engine;
   std::vector<std::string> devices;  ///< of all ranks
   double seconds = 0;                ///< of all steps that this job has made, recoveries included
+  std::int64_t steps = 0;            ///< after which the solution is compared
   std::int64_t steps_done = 0;       ///< of these; those that were repeated count once
   std::int64_t restarted_from = -1;  ///< the step of a saved state; -1: from the beginning
   double largest_error = 0;          ///< at any point, from the exact solution of the scheme

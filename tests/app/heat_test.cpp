@@ -74,6 +74,8 @@ TEST(Heat, GoesOnFromASavedState) {
   const auto further = heat(ranks, problem + Arguments{"--steps", "100"});
   EXPECT_GT(further.value("restarted_from", -1), 0);
   EXPECT_EQ(further.value("restarted_from", -1) + further.value("iterations", -1), 100);
+  // A state that is further than was asked for is judged by its own step.
+  EXPECT_EQ(heat(ranks, problem + Arguments{"--steps", "50"}).value("iterations", -1), 0);
 }
 
 TEST(Heat, SaysWhatItDoesNotTake) {
@@ -86,7 +88,7 @@ TEST(Heat, SaysWhatItDoesNotTake) {
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--courant", "0.2"}, "courant"}};
   for (const auto& [arguments, line] : cases) {
-    Job job(1, arguments);
+    Job job(Job::kNoMpirun, arguments);
     EXPECT_EQ(job.wait(), 2) << line;
     EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
     EXPECT_TRUE(job.nothing_left());
