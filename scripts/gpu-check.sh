@@ -395,6 +395,51 @@ bench_fft() {
     --fault "illegal-address@4:$victim" --fault kill@9:0 || true
 }
 
+# bench_train: a GPT-2 on the text of the documents, beside PyTorch where that is installed; its gradients in both types; with
+# two faults
+bench_train() {
+  local dtype python options=(--model gpt2 --steps $((quick ? 30 : 100)))
+  for dtype in f32 bf16; do
+    # shellcheck disable=SC2046
+    step "train-gradients-$dtype" 120 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda --layers 2 --heads 2 --channels 64 \
+      --sequence 32 --batch 2 --steps 20 --dtype "$dtype" --check-gradients --json "$out/train-gradients-$dtype.json" || true
+  done
+  cat "$root"/README.md "$root"/docs/*.md >"$out/train-text"
+  options+=(--text "$out/train-text" --vocabulary 50304)
+  # shellcheck disable=SC2046
+  step train-f32 240 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda "${options[@]}" --batch 4 --json "$out/train-f32.json" &&
+    train_figures "GPT-2, f32" "$out/train-f32.json"
+  options+=(--batch 16 --dtype bf16)
+  # shellcheck disable=SC2046
+  step train-bf16 240 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda "${options[@]}" --json "$out/train-bf16.json" &&
+    train_figures "GPT-2, bf16" "$out/train-bf16.json"
+  # shellcheck disable=SC2046
+  step train-faults 240 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda "${options[@]}" --commit-every 10 \
+    --fault "illegal-address@13:$victim" --fault kill@25:0 --json "$out/train-faults.json" &&
+    figure "GPT-2, bf16, final loss with two faults/without" \
+      "$(awk -v a="$(value "$out/train-faults.json" final_loss)" -v b="$(value "$out/train-bf16.json" final_loss)" \
+        'BEGIN { print b > 0 ? a / b : 0 }')" x
+  python=$(judge_python torch)
+  "$python" -c 'import torch' >/dev/null 2>&1 || return 0
+  # shellcheck disable=SC2046
+  step train-torch 240 $(on_gpus "$gpus") "$python" -B "$root/bench/train_torch.py" "${options[@]}" || return 0
+  tail -n 1 "$out/train-torch.log" | tr -d ' ' >"$out/train-torch.json"
+  train_beside torch "$(field "$(cat "$out/train-torch.json")" tokens_per_second)"
+}
+
+# train_figures NAME JSON
+train_figures() {
+  figure "$1, tokens/s of $gpus GPUs" "$(value "$2" tokens_per_second)" ""
+  figure "$1, model TFLOP/s of a GPU" \
+    "$(awk -v f="$(value "$2" model_flops_per_second)" -v n="$gpus" 'BEGIN { print f / 1e12 / n }')" TFLOP/s
+}
+
+# train_beside NAME TOKENS-PER-SECOND: the other program's
+train_beside() {
+  figure "GPT-2, bf16, troupe/$1" "$(awk -v a="$(value "$out/train-bf16.json" tokens_per_second)" -v b="$2" \
+    'BEGIN { print b > 0 ? a / b : 0 }')" x
+}
+
 bench_collectives() {
   # shellcheck disable=SC2046
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --engine cuda \
@@ -563,6 +608,7 @@ if wanted bench; then
   bench_heat
   bench_gemm
   bench_fft
+  bench_train
   bench_collectives
   bench_perf
   bench_trace

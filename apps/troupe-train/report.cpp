@@ -1,0 +1,154 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::train {
+namespace {
+
+/// Some ten steps, the first and the last among them.
+std::vector<std::size_t> steps_to_show(std::size_t count) {
+  std::vector<std::size_t> steps;
+  const auto apart = std::max<std::size_t>(1, (count + 9) / 10);
+  for (std::size_t step = 0; step < count; step += apart) steps.push_back(step);
+  if (steps.back() + 1 != count) steps.push_back(count - 1);
+  return steps;
+}
+
+std::string of_check(const GradientCheck& check) {
+  return fmt::format(
+      "Gradients: {}\n  off by {:.1e} in {}, the loss by {:.1e} (tolerance {:.1e})\n"
+      "  the host program's are off its differences by {:.2g} of what these may be off\n",
+      check.right() ? "right" : "WRONG", check.gradient_error, check.worst, check.loss_error,
+      check.tolerance, check.difference_ratio);
+}
+
+nlohmann::json json_of(const std::vector<Recovery>& recoveries) {
+  auto list = nlohmann::json::array();
+  for (const auto& one : recoveries) {
+    list.push_back({{"rank", one.rank},
+                    {"kind", one.kind},
+                    {"iteration", one.iteration},
+                    {"epoch", one.epoch},
+                    {"total_ms", one.total_ms},
+                    {"repeated_iterations", one.repeated_iterations}});
+  }
+  return list;
+}
+
+}  // namespace
+
+bool Report::finite() const {
+  return std::all_of(losses.begin(), losses.end(), [](float loss) { return std::isfinite(loss); });
+}
+
+bool Report::same_parameters() const {
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [&](auto hash) { return hash == parameters.front(); });
+}
+
+bool Report::right() const {
+  return finite() && same_parameters() && (losses.size() == 1 || learnt()) &&
+         (!check || check->right());
+}
+
+double Report::tokens_per_second(const Options& options) const {
+  const bool later = later_steps > 0;
+  const double time = later ? later_seconds : seconds;
+  const auto steps = static_cast<double>(later ? later_steps : steps_done);
+  if (time <= 0) return 0;
+  return steps / time * static_cast<double>(options.tokens_of_rank()) *
+         static_cast<double>(devices.size());
+}
+
+std::string to_text(const Report& r, const Options& options) {
+  const auto& shape = options.shape;
+  const auto ranks = std::ssize(r.devices);
+  std::string text = fmt::format(
+      "\ntroupe-train: {} layers, {} heads, {} channels, {} positions, {} tokens; {:.4g} million "
+      "parameters\n"
+      "  {} ranks, each with {} sequences: {} tokens a step, of {} bytes of text\n"
+      "  engine {}, {}, {}\n",
+      shape.layers, shape.heads, shape.channels, shape.sequence, shape.vocabulary,
+      static_cast<double>(Parameters(shape).count) / 1e6, ranks, options.batch,
+      ranks * options.tokens_of_rank(), r.text_bytes, r.engine,
+      options.dtype == DType::f32 ? "f32" : "bf16",
+      options.record ? "recorded sequences" : "no sequences");
+  for (const auto& device : r.devices) text += "  " + device + "\n";
+  if (r.restarted_from >= 0)
+    text += fmt::format("  went on from the saved state of step {}\n", r.restarted_from);
+  text += fmt::format("{:>10} {:>10} {:>14}\n", "step", "loss", "gradient norm");
+  for (const auto step : steps_to_show(r.losses.size()))
+    text +=
+        fmt::format("{:>10} {:>10.4f} {:>14.4g}\n", step, r.losses[step], r.gradient_norms[step]);
+  const double rate = r.tokens_per_second(options), flops = rate * shape.flops_of_token();
+  text += fmt::format("Time\n  {} steps in {:.3f} s\n", r.steps_done, r.seconds);
+  text += fmt::format(
+      "  {:.4g} tokens per second{}, {:.4g} model TFLOP/s, {:.4g} of a rank (6 N D, and "
+      "attention)\n",
+      rate, r.later_steps > 0 ? fmt::format(" in the last {} steps", r.later_steps) : std::string(),
+      flops / 1e12, flops / 1e12 / static_cast<double>(ranks));
+  if (r.check) text += of_check(*r.check);
+  text += fmt::format(
+      "Training: {}\n  losses {}, from {:.4f} to {:.4f}; parameters of all ranks {}\n",
+      r.right() ? "right" : "WRONG", r.finite() ? "finite" : "NOT FINITE", r.losses.front(),
+      r.losses.back(), r.same_parameters() ? "the same" : "NOT THE SAME");
+  text += fmt::format("Recoveries: {}\n", r.recoveries.size());
+  for (const auto& one : r.recoveries) {
+    text += fmt::format("  rank {}, {}, in step {}: {:.1f} ms until epoch {}, {} steps repeated\n",
+                        one.rank, one.kind, one.iteration, one.total_ms, one.epoch,
+                        one.repeated_iterations);
+  }
+  return text;
+}
+
+Result<void> write_json(const Report& r, const Options& options) {
+  const auto& shape = options.shape;
+  const double rate = r.tokens_per_second(options);
+  nlohmann::json report{{"app", "troupe-train"},
+                        {"engine", r.engine},
+                        {"ranks", r.devices.size()},
+                        {"model", options.model},
+                        {"layers", shape.layers},
+                        {"heads", shape.heads},
+                        {"channels", shape.channels},
+                        {"sequence", shape.sequence},
+                        {"vocabulary", shape.vocabulary},
+                        {"parameters", Parameters(shape).count},
+                        {"batch_of_rank", options.batch},
+                        {"dtype", options.dtype == DType::f32 ? "f32" : "bf16"},
+                        {"recorded", options.record},
+                        {"iterations", r.steps_done},
+                        {"restarted_from", r.restarted_from},
+                        {"seconds", r.seconds},
+                        {"tokens_per_second", rate},
+                        {"model_flops_per_second", rate * shape.flops_of_token()},
+                        {"right", r.right()},
+                        {"first_loss", r.losses.front()},
+                        {"final_loss", r.losses.back()},
+                        {"losses", r.losses},
+                        {"gradient_norms", r.gradient_norms},
+                        {"parameters_hash", fmt::format("{:016x}", r.parameters.front())},
+                        {"same_parameters", r.same_parameters()},
+                        {"recoveries", json_of(r.recoveries)},
+                        {"devices", r.devices}};
+  if (r.check)
+    report["gradients"] = {
+        {"right", r.check->right()},       {"largest_error", r.check->gradient_error},
+        {"worst", r.check->worst},         {"loss_error", r.check->loss_error},
+        {"tolerance", r.check->tolerance}, {"difference_ratio", r.check->difference_ratio}};
+  std::ofstream out(options.json);
+  out << report.dump(2) << '\n';
+  out.close();
+  if (!out) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
+  return {};
+}
+
+}  // namespace troupe::train

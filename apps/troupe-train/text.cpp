@@ -1,0 +1,45 @@
+#include "text.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+namespace troupe::train {
+
+Result<std::vector<std::uint8_t>> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad())
+    return Error{Errc::io, errno, path + ": " + std::strerror(errno)};
+  return bytes;
+}
+
+std::vector<std::uint8_t> made_text() {
+  constexpr std::size_t kBytes = std::size_t{1} << 16;
+  constexpr const char* kSubjects[] = {"the kernel", "a stream", "the rank", "a message",
+                                       "the device", "a matrix", "the host", "a sequence"};
+  constexpr const char* kVerbs[] = {"waits for", "copies", "reads", "sends", "follows", "holds"};
+  constexpr const char* kEnds[] = {" and stops.\n", ", then goes on.\n", ".\n", " once more.\n"};
+  std::mt19937 random(1);  // the standard says which numbers it gives
+  const auto one_of = [&random](const auto& words) { return words[random() % std::size(words)]; };
+  std::string text;
+  while (text.size() < kBytes)
+    text.append(one_of(kSubjects))
+        .append(" ")
+        .append(one_of(kVerbs))
+        .append(" ")
+        .append(one_of(kSubjects))
+        .append(one_of(kEnds));
+  return {text.begin(), text.end()};
+}
+
+std::uint64_t hash_of(const void* data, std::size_t bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const auto* at = static_cast<const unsigned char*>(data); bytes > 0; --bytes, ++at)
+    hash = (hash ^ *at) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace troupe::train

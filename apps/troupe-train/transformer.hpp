@@ -1,0 +1,235 @@
+#pragma once
+
+#include <vector>
+
+#include <troupe/lib/primitives.hpp>
+
+#include "attention.hpp"
+
+namespace troupe::train {
+
+/// The model's forward and backward pass on this rank's device. T: of activations, and of what
+/// products are computed from; parameters and their gradients are f32.
+///
+/// All functions submit and return. Matrices of activations have a row of channels for each token;
+/// to BLAS these are columns.
+template <Element T>
+class Transformer {
+ public:
+  Transformer(Device& device, const OwnKernels& kernels, Scratch& scratch, const Shape& shape,
+              const Parameters& places, std::int64_t batch)
+      : device_(device),
+        kernels_(kernels),
+        shape_(shape),
+        places_(places),
+        batch_(batch),
+        tokens_(batch * shape.sequence),
+        attention_(device, kernels, scratch, shape, batch) {
+    const auto c = shape.channels;
+    const auto rows = [&](std::int64_t channels, const char* name) {
+      return scratch.room<T>(tokens_ * channels, name);
+    };
+    const auto statistics = [&] {
+      return NormStatistics{scratch.room<float>(tokens_, "means"),
+                            scratch.room<float>(tokens_, "inverse deviations")};
+    };
+    parameters_ = device.alloc<float>(places.count);
+    gradients_ = scratch.room<float>(places.count, "gradients");
+    if constexpr (kNarrow)
+      weights_ = scratch.room<T>(places.count, "rounded parameters");
+    else
+      weights_ = parameters_;
+    token_ = scratch.room<std::int32_t>(tokens_, "tokens");
+    target_ = scratch.room<std::int32_t>(tokens_, "targets");
+    losses_ = scratch.room<float>(tokens_, "losses of tokens");
+    loss_ = scratch.room<float>(1, "loss");
+    for (std::int64_t layer = 0; layer < shape.layers; ++layer)
+      layers_.push_back({rows(c, "input"), rows(c, "norm 1"), rows(3 * c, "qkv"),
+                         rows(c, "attention"), rows(c, "between"), rows(c, "norm 2"),
+                         rows(4 * c, "MLP before GELU"), rows(4 * c, "MLP"), statistics(),
+                         statistics()});
+    result_ = rows(c, "result"), normed_ = rows(c, "last norm"), statistics_ = statistics();
+    logits_ = rows(shape.vocabulary, "logits");
+    one_hot_ = rows(kBytes, "one-hot tokens");
+    d_x_ = rows(c, "gradient"), d_c_ = rows(c, "gradient of C"), d_norm_ = rows(c, "norm's");
+    d_3c_ = rows(3 * c, "gradient of 3 C"), d_4c_ = rows(4 * c, "gradient of 4 C");
+    ones_ = device.alloc<T>(tokens_, "ones");
+    if constexpr (kNarrow)
+      device.fill(ones_, BFloat16{0x3f80});
+    else
+      device.fill(ones_, 1.0f);
+  }
+
+  // In memory as Parameters says.
+  [[nodiscard]] GpuRef<float>& parameters() { return parameters_; }
+  [[nodiscard]] const GpuRef<float>& gradients() const { return gradients_; }
+  /// The mean of this rank's tokens: one number.
+  [[nodiscard]] const GpuRef<float>& loss() const { return loss_; }
+  [[nodiscard]] const GpuRef<std::int32_t>& tokens() const { return token_; }
+  [[nodiscard]] const GpuRef<std::int32_t>& targets() const { return target_; }
+
+  /// From tokens and targets the loss, and the gradients of the block `last`.
+  void forward() {
+    if constexpr (kNarrow) primitives::on(device_).convert(parameters_, weights_);
+    const auto c = shape_.channels;
+    device_.launch(kernels_.embed, OwnKernels::each(tokens_ * c), static_cast<int>(c),
+                   static_cast<int>(shape_.sequence), tokens_ * c, read(token_),
+                   read(parameter(places_.token_embedding)),
+                   read(parameter(places_.position_embedding)), write(input_of(0)));
+    for (std::int64_t layer = 0; layer < shape_.layers; ++layer) forward(layer);
+    norm(result_, places_.final_scale, places_.final_bias, normed_, statistics_);
+    device_.blas().template matmul<T, T, T>(
+        {weight(places_.token_embedding), c, shape_.vocabulary}, {normed_, c, tokens_},
+        {logits_, shape_.vocabulary, tokens_}, {.transpose_a = blas::Transpose::yes});
+    device_.launch(kernels_.cross_entropy, kernels_.rows(tokens_, false),
+                   static_cast<int>(shape_.vocabulary), 1 / static_cast<float>(tokens_),
+                   read(target_), update(logits_), write(losses_));
+    device_.launch(kernels_.mean, kernels_.rows(1), tokens_, read(losses_), write(loss_));
+    // The product's part of the token embedding's gradient; that of the first layer comes last.
+    product_of_rows(normed_, c, logits_, shape_.vocabulary, gradient(places_.token_embedding));
+    back_through(places_.token_embedding, c, logits_, shape_.vocabulary, d_norm_);
+    norm_backward(d_norm_, result_, places_.final_scale, places_.final_bias, statistics_, d_x_);
+  }
+
+  /// The gradients of a layer, when those of all behind it are there.
+  void backward(std::int64_t layer) {
+    const auto& of = places_.layers[static_cast<std::size_t>(layer)];
+    auto& a = layers_[static_cast<std::size_t>(layer)];
+    const auto c = shape_.channels;
+    linear_gradients(a.hidden, 4 * c, d_x_, c, of.fall, of.fall_bias);
+    back_through(of.fall, 4 * c, d_x_, c, d_4c_,
+                 {.epilogue = blas::Epilogue::dgelu, .aux = a.before_gelu});
+    linear_gradients(a.norm2, c, d_4c_, 4 * c, of.rise, of.rise_bias);
+    back_through(of.rise, c, d_4c_, 4 * c, d_norm_);
+    norm_backward(d_norm_, a.between, of.norm2_scale, of.norm2_bias, a.statistics2, d_c_);
+    device_.blas().axpy(1.0f, d_c_, d_x_);
+
+    linear_gradients(a.attention, c, d_x_, c, of.projection, of.projection_bias);
+    back_through(of.projection, c, d_x_, c, d_c_);
+    attention_.backward(layer, a.qkv, a.attention, d_c_, d_3c_);
+    linear_gradients(a.norm1, c, d_3c_, 3 * c, of.qkv, of.qkv_bias);
+    back_through(of.qkv, c, d_3c_, 3 * c, d_norm_);
+    norm_backward(d_norm_, a.input, of.norm1_scale, of.norm1_bias, a.statistics1, d_c_);
+    device_.blas().axpy(1.0f, d_c_, d_x_);
+  }
+
+  /// The gradients of the embeddings, when those of all layers are there.
+  void backward_embeddings() {
+    const auto c = shape_.channels, positions = c * shape_.sequence;
+    device_.launch(kernels_.one_hot, OwnKernels::each(tokens_ * kBytes), static_cast<int>(kBytes),
+                   tokens_ * kBytes, read(token_), write(one_hot_));
+    const MatrixRef sum(gradient(places_.token_embedding).slice(0, c * kBytes), c, kBytes);
+    device_.blas().template matmul<T, T, float, float>(1.0f, {d_x_, c, tokens_},
+                                                       {one_hot_, kBytes, tokens_}, 1.0f, sum, sum,
+                                                       {.transpose_b = blas::Transpose::yes});
+    device_.launch(kernels_.sum_sequences, OwnKernels::each(positions), static_cast<int>(batch_),
+                   positions, read(d_x_), write(gradient(places_.position_embedding)));
+  }
+
+ private:
+  static constexpr bool kNarrow = std::is_same_v<T, BFloat16>;
+  static constexpr std::int64_t kBytes = 256;  ///< tokens that there are
+
+  /// What a layer's forward pass leaves for its backward pass.
+  struct Layer {
+    GpuRef<T> input, norm1, qkv, attention, between, norm2, before_gelu, hidden;
+    NormStatistics statistics1, statistics2;
+  };
+
+  void forward(std::int64_t layer) {
+    const auto& of = places_.layers[static_cast<std::size_t>(layer)];
+    auto& a = layers_[static_cast<std::size_t>(layer)];
+    const auto c = shape_.channels;
+    norm(a.input, of.norm1_scale, of.norm1_bias, a.norm1, a.statistics1);
+    linear(of.qkv, of.qkv_bias, a.norm1, c, a.qkv, 3 * c, {.epilogue = blas::Epilogue::bias});
+    attention_.forward(layer, a.qkv, a.attention);
+    linear_and_add(of.projection, of.projection_bias, a.attention, c, a.input, a.between);
+    norm(a.between, of.norm2_scale, of.norm2_bias, a.norm2, a.statistics2);
+    linear(of.rise, of.rise_bias, a.norm2, c, a.hidden, 4 * c,
+           {.epilogue = blas::Epilogue::gelu_aux_bias, .aux = a.before_gelu});
+    linear_and_add(of.fall, of.fall_bias, a.hidden, 4 * c, a.between, input_of(layer + 1));
+  }
+
+  [[nodiscard]] const GpuRef<T>& input_of(std::int64_t layer) const {
+    return layer < shape_.layers ? layers_[static_cast<std::size_t>(layer)].input : result_;
+  }
+  [[nodiscard]] GpuRef<float> parameter(const Place& place) const {
+    return parameters_.slice(place.first, place.length);
+  }
+  [[nodiscard]] GpuRef<float> gradient(const Place& place) const {
+    return gradients_.slice(place.first, place.length);
+  }
+  [[nodiscard]] GpuRef<T> weight(const Place& place) const {
+    return weights_.slice(place.first, place.length);
+  }
+
+  void norm(const GpuRef<T>& x, const Place& scale, const Place& bias, const GpuRef<T>& y,
+            const NormStatistics& statistics) {
+    dnn::on(device_).layer_norm(x, parameter(scale), parameter(bias), y,
+                                {.statistics = statistics});
+  }
+  void norm_backward(const GpuRef<T>& d_y, const GpuRef<T>& x, const Place& scale,
+                     const Place& bias, const NormStatistics& statistics, const GpuRef<T>& d_x) {
+    dnn::on(device_).layer_norm_backward(d_y, x, parameter(scale), statistics, d_x, gradient(scale),
+                                         gradient(bias));
+  }
+
+  // y = W x + b, for each token. W has a row of `in` channels for each of `out`: to BLAS that is
+  // its transpose.
+
+  void linear(const Place& weights, const Place& bias, const GpuRef<T>& x, std::int64_t in,
+              const GpuRef<T>& y, std::int64_t out, MatmulOptions options) {
+    options.transpose_a = blas::Transpose::yes;
+    options.bias = weight(bias);
+    device_.blas().template matmul<T, T, T>({weight(weights), in, out}, {x, in, tokens_},
+                                            {y, out, tokens_}, options);
+  }
+  /// y = W x + b + z, all but x with as many channels as the model.
+  void linear_and_add(const Place& weights, const Place& bias, const GpuRef<T>& x, std::int64_t in,
+                      const GpuRef<T>& z, const GpuRef<T>& y) {
+    const auto out = shape_.channels;
+    device_.blas().template matmul<T, T, T, T>(1.0f, {weight(weights), in, out}, {x, in, tokens_},
+                                               1.0f, {z, out, tokens_}, {y, out, tokens_},
+                                               {.transpose_a = blas::Transpose::yes,
+                                                .epilogue = blas::Epilogue::bias,
+                                                .bias = weight(bias)});
+  }
+  /// d_x = W^T d_y
+  void back_through(const Place& weights, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
+                    const GpuRef<T>& d_x, const MatmulOptions& options = {}) {
+    device_.blas().template matmul<T, T, T>({weight(weights), in, out}, {d_y, out, tokens_},
+                                            {d_x, in, tokens_}, options);
+  }
+  /// The gradients of W and b from x and d_y.
+  void linear_gradients(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
+                        const Place& weights, const Place& bias) {
+    product_of_rows(x, in, d_y, out, gradient(weights));
+    device_.blas().template matmul<T, T, float>({d_y, out, tokens_}, {ones_, tokens_, 1},
+                                                {gradient(bias), out, 1});
+  }
+  /// The sum over tokens of x[i] d_y[j], a row for each j.
+  void product_of_rows(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
+                       const GpuRef<float>& sums) {
+    device_.blas().template matmul<T, T, float>({x, in, tokens_}, {d_y, out, tokens_},
+                                                {sums, in, out},
+                                                {.transpose_b = blas::Transpose::yes});
+  }
+
+  Device& device_;
+  const OwnKernels& kernels_;
+  const Shape shape_;
+  const Parameters& places_;
+  const std::int64_t batch_, tokens_;
+  Attention<T> attention_;
+  GpuRef<float> parameters_, gradients_;
+  GpuRef<T> weights_;  ///< the parameters as products read them
+  GpuRef<std::int32_t> token_, target_;
+  GpuRef<float> losses_, loss_;
+  std::vector<Layer> layers_;
+  GpuRef<T> result_, normed_, logits_, one_hot_;
+  NormStatistics statistics_;
+  GpuRef<T> d_x_;  ///< the gradient of what goes from layer to layer
+  GpuRef<T> d_c_, d_norm_, d_3c_, d_4c_, ones_;
+};
+
+}  // namespace troupe::train
