@@ -424,7 +424,8 @@ bench_train() {
   # shellcheck disable=SC2046
   step train-torch 240 $(on_gpus "$gpus") "$python" -B "$root/bench/train_torch.py" "${options[@]}" || return 0
   tail -n 1 "$out/train-torch.log" | tr -d ' ' >"$out/train-torch.json"
-  train_beside torch "$(field "$(cat "$out/train-torch.json")" tokens_per_second)"
+  figure "GPT-2, bf16, troupe/PyTorch" "$(awk -v a="$(value "$out/train-bf16.json" tokens_per_second)" \
+    -v b="$(field "$(cat "$out/train-torch.json")" tokens_per_second)" 'BEGIN { print b > 0 ? a / b : 0 }')" x
 }
 
 # train_figures NAME JSON
@@ -432,12 +433,6 @@ train_figures() {
   figure "$1, tokens/s of $gpus GPUs" "$(value "$2" tokens_per_second)" ""
   figure "$1, model TFLOP/s of a GPU" \
     "$(awk -v f="$(value "$2" model_flops_per_second)" -v n="$gpus" 'BEGIN { print f / 1e12 / n }')" TFLOP/s
-}
-
-# train_beside NAME TOKENS-PER-SECOND: the other program's
-train_beside() {
-  figure "GPT-2, bf16, troupe/$1" "$(awk -v a="$(value "$out/train-bf16.json" tokens_per_second)" -v b="$2" \
-    'BEGIN { print b > 0 ? a / b : 0 }')" x
 }
 
 bench_collectives() {

@@ -1,5 +1,7 @@
 #include "kernels.hpp"
 
+#include <algorithm>
+
 namespace troupe::train {
 namespace {
 
@@ -81,11 +83,14 @@ __global__ void cross_entropy(int vocabulary, float weight, const int* targets, 
   T* const row = logits + n * vocabulary;
   const int target = targets[n];
   const float at_target = wide(row[target]);
-  float largest = -3.4e38f, sum = 0;
-  for (int v = threadIdx.x; v < vocabulary; v += blockDim.x) largest = fmaxf(largest, wide(row[v]));
-  largest = block_max(largest, shared);
-  for (int v = threadIdx.x; v < vocabulary; v += blockDim.x) sum += expf(wide(row[v]) - largest);
-  sum = block_sum(sum, shared);
+  float mine = -3.4e38f, sum = 0;  // the largest that this thread has seen; exponentials, over that of it
+  for (int v = threadIdx.x; v < vocabulary; v += blockDim.x) {
+    const float x = wide(row[v]);
+    if (x > mine) sum *= expf(mine - x), mine = x;
+    sum += expf(x - mine);
+  }
+  const float largest = block_max(mine, shared);
+  sum = block_sum(sum * expf(mine - largest), shared);
   for (int v = threadIdx.x; v < vocabulary; v += blockDim.x)
     put(row + v, weight * (expf(wide(row[v]) - largest) / sum - (v == target ? 1.0f : 0.0f)));
   if (threadIdx.x == 0) losses[n] = logf(sum) + largest - at_target;
@@ -108,13 +113,26 @@ __global__ void one_hot(int bytes, i64 count, const int* tokens, T* out) {
   if (i < count) put(out + i, tokens[i / bytes] == i % bytes ? 1.0f : 0.0f);
 }
 
+// The sum of `parts` matrices, or rows, one behind another.
 template <class T>
-__global__ void sum_sequences(int sequences, i64 count, const T* x, float* out) {
+__global__ void sum_parts(int parts, i64 count, const T* x, float* out) {
   const i64 i = element();
   if (i >= count) return;
   float sum = 0;
-  for (int s = 0; s < sequences; ++s) sum += wide(x[s * count + i]);
+  for (int part = 0; part < parts; ++part) sum += wide(x[part * count + i]);
   out[i] = sum;
+}
+
+// The sums of columns, of each part of the rows by itself: blockIdx.y says which.
+template <class T>
+__global__ void column_sums(int columns, i64 rows, const T* x, float* sums) {
+  const int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  const i64 part = (rows + gridDim.y - 1) / gridDim.y, first = part * blockIdx.y;
+  const i64 end = first + part < rows ? first + part : rows;
+  float sum = 0;
+  for (i64 row = first; row < end; ++row) sum += wide(x[row * columns + column]);
+  sums[(i64)blockIdx.y * columns + column] = sum;
 }
 
 // Rows have `parts` parts of so many channels, as q, k and v, and each of these its heads, of `head`
@@ -173,7 +191,7 @@ __global__ void square_sums(i64 count, const float* x, float* sums) {
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 // One block.
-__global__ void norm(int count, const float* square_sums, float* out) {
+__global__ void gradient_norm(int count, const float* square_sums, float* out) {
   __shared__ float shared[256];
   float sum = 0;
   for (int i = threadIdx.x; i < count; i += blockDim.x) sum += square_sums[i];
@@ -216,23 +234,32 @@ OwnKernels::OwnKernels(Device& device, DType dtype)
       {&cross_entropy, "cross_entropy" + of_type},
       {&mean, "mean"},
       {&one_hot, "one_hot" + of_type},
-      {&sum_sequences, "sum_sequences" + of_type},
+      {&sum_parts, "sum_parts" + of_type},
+      {&sum_sums, "sum_parts<float>"},
+      {&column_sums, "column_sums" + of_type},
       {&to_heads, "to_heads" + of_type},
       {&from_heads, "from_heads" + of_type},
       {&causal_softmax, "causal_softmax"},
       {&causal_softmax_backward, "causal_softmax_backward"},
       {&square_sums, "square_sums"},
-      {&norm, "norm"},
+      {&gradient_norm, "gradient_norm"},
       {&adamw, "adamw"},
       {&keep, "keep"}};
   CompileOptions options;
-  for (const auto& [kernel, name] : wanted) options.names.push_back(name);
+  for (const auto& [kernel, name] : wanted) {
+    auto& names = options.names;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
   const auto module = device.compile(kSource, options).get();
   for (const auto& [kernel, name] : wanted) *kernel = module.kernel(name);
 }
 
 LaunchOptions OwnKernels::each(std::int64_t n, bool repeatable) {
   return {.grid = (n + kThreads - 1) / kThreads, .block = kThreads, .repeatable = repeatable};
+}
+
+LaunchOptions OwnKernels::columns(std::int64_t n) {
+  return {.grid = {(n + kThreads - 1) / kThreads, kParts}, .block = kThreads, .repeatable = true};
 }
 
 LaunchOptions OwnKernels::rows(std::int64_t n, bool repeatable) const {

@@ -80,7 +80,8 @@ class Training {
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report.restarted_from = world_.restarted_from();
-    report.steps_done = options_.steps - std::max<std::int64_t>(0, report.restarted_from);
+    report.steps_done = std::max<std::int64_t>(
+        0, options_.steps - std::max<std::int64_t>(0, report.restarted_from));
     report.recoveries = world_.recoveries();
     const auto later = progress_->span();
     report.later_steps = later.steps, report.later_seconds = later.seconds;
@@ -170,7 +171,7 @@ class Training {
       const auto& gradients = model_.gradients();
       device_.launch(kernels_.square_sums, kernels_.rows(kSquareSums), gradients.length(),
                      read(gradients), write(square_sums_));
-      device_.launch(kernels_.norm, kernels_.rows(1), static_cast<int>(kSquareSums),
+      device_.launch(kernels_.gradient_norm, kernels_.rows(1), static_cast<int>(kSquareSums),
                      read(square_sums_), write(norm_));
       update(places_.embeddings);
       for (const auto& block : places_.layer_blocks) update(block);

@@ -53,11 +53,7 @@ class Transformer {
     one_hot_ = rows(kBytes, "one-hot tokens");
     d_x_ = rows(c, "gradient"), d_c_ = rows(c, "gradient of C"), d_norm_ = rows(c, "norm's");
     d_3c_ = rows(3 * c, "gradient of 3 C"), d_4c_ = rows(4 * c, "gradient of 4 C");
-    ones_ = device.alloc<T>(tokens_, "ones");
-    if constexpr (kNarrow)
-      device.fill(ones_, BFloat16{0x3f80});
-    else
-      device.fill(ones_, 1.0f);
+    column_sums_ = scratch.room<float>(OwnKernels::kParts * 4 * c, "sums of columns");
   }
 
   // In memory as Parameters says.
@@ -122,7 +118,7 @@ class Transformer {
     device_.blas().template matmul<T, T, float, float>(1.0f, {d_x_, c, tokens_},
                                                        {one_hot_, kBytes, tokens_}, 1.0f, sum, sum,
                                                        {.transpose_b = blas::Transpose::yes});
-    device_.launch(kernels_.sum_sequences, OwnKernels::each(positions), static_cast<int>(batch_),
+    device_.launch(kernels_.sum_parts, OwnKernels::each(positions), static_cast<int>(batch_),
                    positions, read(d_x_), write(gradient(places_.position_embedding)));
   }
 
@@ -204,8 +200,11 @@ class Transformer {
   void linear_gradients(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
                         const Place& weights, const Place& bias) {
     product_of_rows(x, in, d_y, out, gradient(weights));
-    device_.blas().template matmul<T, T, float>({d_y, out, tokens_}, {ones_, tokens_, 1},
-                                                {gradient(bias), out, 1});
+    const auto sums = column_sums_.slice(0, OwnKernels::kParts * out);
+    device_.launch(kernels_.column_sums, OwnKernels::columns(out), static_cast<int>(out), tokens_,
+                   read(d_y), write(sums));
+    device_.launch(kernels_.sum_sums, OwnKernels::each(out), static_cast<int>(OwnKernels::kParts),
+                   out, read(sums), write(gradient(bias)));
   }
   /// The sum over tokens of x[i] d_y[j], a row for each j.
   void product_of_rows(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
@@ -229,7 +228,8 @@ class Transformer {
   GpuRef<T> result_, normed_, logits_, one_hot_;
   NormStatistics statistics_;
   GpuRef<T> d_x_;  ///< the gradient of what goes from layer to layer
-  GpuRef<T> d_c_, d_norm_, d_3c_, d_4c_, ones_;
+  GpuRef<T> d_c_, d_norm_, d_3c_, d_4c_;
+  GpuRef<float> column_sums_;
 };
 
 }  // namespace troupe::train
