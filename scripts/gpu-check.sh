@@ -423,7 +423,7 @@ bench_train() {
   "$python" -c 'import torch' >/dev/null 2>&1 || return 0
   # shellcheck disable=SC2046
   step train-torch 240 $(on_gpus "$gpus") "$python" -B "$root/bench/train_torch.py" "${options[@]}" || return 0
-  tail -n 1 "$out/train-torch.log" | tr -d ' ' >"$out/train-torch.json"
+  grep '^{"app": "train_torch"' "$out/train-torch.log" | tr -d ' ' >"$out/train-torch.json" || true
   figure "GPT-2, bf16, troupe/PyTorch" "$(awk -v a="$(value "$out/train-bf16.json" tokens_per_second)" \
     -v b="$(field "$(cat "$out/train-torch.json")" tokens_per_second)" 'BEGIN { print b > 0 ? a / b : 0 }')" x
 }
