@@ -125,4 +125,38 @@ GradientCheck check_gradients(const HostProblem& problem, double loss,
   return check;
 }
 
+double update_ratio(const Options& options, const BeforeUpdate& before,
+                    const std::vector<float>& after) {
+  const Parameters places(options.shape);
+  double norm = 0;
+  for (const double gradient : before.gradients) norm += gradient * gradient;
+  norm = std::sqrt(norm);
+  const double scale = options.grad_clip > 0 ? std::min(1.0, options.grad_clip / norm) : 1.0;
+  const double rate = options.learning_rate_of(before.step);
+  const auto steps = static_cast<double>(before.step + 1);
+  const double correction1 = 1 - std::pow(kBeta1, steps), correction2 = 1 - std::pow(kBeta2, steps);
+  // A dozen operations, and the norm, a sum of sums: see tolerance_of().
+  const double parts = static_cast<double>(places.count) / 1024 + 1024;
+  const double rounding = std::ldexp(1.0, -24) * (12 + std::sqrt(parts));
+  double largest = 0;
+  const auto compare = [&](const Block& block) {
+    for (std::int64_t i = 0; i < block.length; ++i) {
+      const auto at = static_cast<std::size_t>(block.first + i);
+      const double p = before.parameters[at], g = before.gradients[at] * scale;
+      const double m = kBeta1 * before.first_moments[at], new_m = (1 - kBeta1) * g;
+      const double v = kBeta2 * before.second_moments[at] + (1 - kBeta2) * g * g;
+      const double factor = rate / correction1 / (std::sqrt(v / correction2) + kAdamEpsilon);
+      const double decay = i < block.decayed ? rate * options.weight_decay * p : 0;
+      const double exact = p - decay - factor * (m + new_m);
+      const double may_be_off = rounding * (std::abs(p) + factor * (std::abs(m) + std::abs(new_m)));
+      const double ratio = std::abs(after[at] - exact) / may_be_off;
+      if (!(ratio <= largest)) largest = std::isnan(ratio) ? HUGE_VAL : ratio;
+    }
+  };
+  compare(places.embeddings);
+  for (const auto& block : places.layer_blocks) compare(block);
+  compare(places.last);
+  return largest;
+}
+
 }  // namespace troupe::train

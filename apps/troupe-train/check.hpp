@@ -18,9 +18,11 @@ struct GradientCheck {
   /// Of the host program's derivative along a direction from a central difference of its losses,
   /// over what such a difference may be off.
   double difference_ratio = 0;
+  double update_ratio = 0;  ///< see update_ratio()
 
   [[nodiscard]] bool right() const {
-    return loss_error <= tolerance && gradient_error <= tolerance && difference_ratio <= 1;
+    return loss_error <= tolerance && gradient_error <= tolerance && difference_ratio <= 1 &&
+           update_ratio <= 1;
   }
 };
 
@@ -33,5 +35,14 @@ std::vector<float> parameters_to_check(const Shape& shape);
 
 GradientCheck check_gradients(const HostProblem& problem, double loss,
                               const std::vector<float>& gradients, DType dtype);
+
+/// What an update reads.
+struct BeforeUpdate {
+  std::int64_t step = 0;
+  std::vector<float> parameters = {}, gradients = {}, first_moments = {}, second_moments = {};
+};
+/// How far the parameters are from those that AdamW makes, over what roundings may make of them.
+double update_ratio(const Options& options, const BeforeUpdate& before,
+                    const std::vector<float>& after);
 
 }  // namespace troupe::train

@@ -202,7 +202,7 @@ __global__ void gradient_norm(int count, const float* square_sums, float* out) {
 // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2; gradients are
 // scaled to a norm of `clip` at most.
 __global__ void adamw(i64 count, i64 decayed, float rate, float decay, float clip, float beta1, float beta2,
-                      float correction1, float correction2, const float* norm, const float* gradients,
+                      float epsilon, float correction1, float correction2, const float* norm, const float* gradients,
                       float* parameters, float* first, float* second) {
   const i64 i = element();
   if (i >= count) return;
@@ -211,7 +211,7 @@ __global__ void adamw(i64 count, i64 decayed, float rate, float decay, float cli
   const float v = second[i] = beta2 * second[i] + (1 - beta2) * gradient * gradient;
   float p = parameters[i];
   if (i < decayed) p -= rate * decay * p;
-  parameters[i] = p - rate * (m / correction1) / (sqrtf(v / correction2) + 1e-8f);
+  parameters[i] = p - rate * (m / correction1) / (sqrtf(v / correction2) + epsilon);
 }
 
 // One thread.

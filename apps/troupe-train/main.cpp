@@ -41,7 +41,7 @@ void train(Runtime& runtime, const Options& options, Report& report) {
       (*report.check).*number = *std::max_element(all.begin(), all.end());
     };
     of(&GradientCheck::gradient_error), of(&GradientCheck::loss_error);
-    of(&GradientCheck::difference_ratio);
+    of(&GradientCheck::difference_ratio), of(&GradientCheck::update_ratio);
   }
   training.run(report);
 }

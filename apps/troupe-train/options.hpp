@@ -14,6 +14,10 @@ namespace troupe::train {
 /// Steps that a run may have: there is room for so many losses.
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
 
+/// AdamW's, as nanoGPT has them.
+inline constexpr double kBeta1 = 0.9, kBeta2 = 0.95;
+inline constexpr double kAdamEpsilon = 1e-8;
+
 struct Options {
   std::string model;
   Shape shape;

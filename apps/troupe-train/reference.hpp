@@ -10,8 +10,8 @@ namespace troupe::train {
 /// A batch, and parameters as Parameters says.
 struct HostProblem {
   Shape shape;
-  std::vector<std::int32_t> tokens, targets;  ///< sequence by sequence
-  std::vector<double> parameters;
+  std::vector<std::int32_t> tokens = {}, targets = {};  ///< sequence by sequence
+  std::vector<double> parameters = {};
 };
 
 /// The model's mean loss on the host, one loop after another in double precision: what the program

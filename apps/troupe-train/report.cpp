@@ -25,9 +25,10 @@ std::vector<std::size_t> steps_to_show(std::size_t count) {
 std::string of_check(const GradientCheck& check) {
   return fmt::format(
       "Gradients: {}\n  off by {:.1e} in {}, the loss by {:.1e} (tolerance {:.1e})\n"
-      "  the host program's are off its differences by {:.2g} of what these may be off\n",
+      "  the host program's are off its differences by {:.2g} of what these may be off\n"
+      "  an update by AdamW is off by {:.2g} of what it may be off\n",
       check.right() ? "right" : "WRONG", check.gradient_error, check.worst, check.loss_error,
-      check.tolerance, check.difference_ratio);
+      check.tolerance, check.difference_ratio, check.update_ratio);
 }
 
 nlohmann::json json_of(const std::vector<Recovery>& recoveries) {
@@ -140,10 +141,13 @@ Result<void> write_json(const Report& r, const Options& options) {
                         {"recoveries", json_of(r.recoveries)},
                         {"devices", r.devices}};
   if (r.check)
-    report["gradients"] = {
-        {"right", r.check->right()},       {"largest_error", r.check->gradient_error},
-        {"worst", r.check->worst},         {"loss_error", r.check->loss_error},
-        {"tolerance", r.check->tolerance}, {"difference_ratio", r.check->difference_ratio}};
+    report["gradients"] = {{"right", r.check->right()},
+                           {"largest_error", r.check->gradient_error},
+                           {"worst", r.check->worst},
+                           {"loss_error", r.check->loss_error},
+                           {"tolerance", r.check->tolerance},
+                           {"difference_ratio", r.check->difference_ratio},
+                           {"update_ratio", r.check->update_ratio}};
   std::ofstream out(options.json);
   out << report.dump(2) << '\n';
   out.close();

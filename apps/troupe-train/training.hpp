@@ -41,20 +41,32 @@ class Training {
     device_.upload<std::uint8_t>(text, text_);
   }
 
-  /// Compares this rank's gradients with the host's, with parameters of its own.
+  /// Compares this rank's gradients, and an update, with the host's, with parameters of its own.
   GradientCheck check() {
-    HostProblem problem{options_.shape, {}, {}, {}};
-    const auto parameters = parameters_to_check(options_.shape);
-    problem.parameters.assign(parameters.begin(), parameters.end());
-    device_.upload<float>(parameters, model_.parameters());
+    HostProblem problem{.shape = options_.shape};
+    BeforeUpdate before{.step = 3, .parameters = parameters_to_check(options_.shape)};
+    problem.parameters.assign(before.parameters.begin(), before.parameters.end());
+    device_.upload<float>(before.parameters, model_.parameters());
     draw();
     model_.forward();
     for (auto layer = options_.shape.layers; layer-- > 0;) model_.backward(layer);
     model_.backward_embeddings();
     problem.tokens = device_.download(model_.tokens());
     problem.targets = device_.download(model_.targets());
-    return check_gradients(problem, static_cast<double>(device_.download(model_.loss())[0]),
-                           device_.download(model_.gradients()), dtype_of<T>);
+    before.gradients = device_.download(model_.gradients());
+    auto check = check_gradients(problem, static_cast<double>(device_.download(model_.loss())[0]),
+                                 before.gradients, dtype_of<T>);
+    // Moments of the size of gradients.
+    for (std::size_t i = 0; i < before.gradients.size(); ++i) {
+      const float other = before.gradients[before.gradients.size() - 1 - i];
+      before.first_moments.push_back(other);
+      before.second_moments.push_back(other * other + 1e-12f);
+    }
+    device_.upload<float>(before.first_moments, first_moments_);
+    device_.upload<float>(before.second_moments, second_moments_);
+    update(before.step);
+    check.update_ratio = update_ratio(options_, before, device_.download(model_.parameters()));
+    return check;
   }
 
   /// All steps; fills in the report.
@@ -95,8 +107,6 @@ class Training {
 
  private:
   static constexpr std::int64_t kSquareSums = 1024;
-  /// nanoGPT's.
-  static constexpr double kBeta1 = 0.9, kBeta2 = 0.95;
 
   /// The state before the first step, the same on all ranks.
   void begin() {
@@ -187,9 +197,10 @@ class Training {
     device_.launch(kernels_.adamw, OwnKernels::each(block.length, false), block.length,
                    block.decayed, rate_, static_cast<float>(options_.weight_decay),
                    static_cast<float>(options_.grad_clip), static_cast<float>(kBeta1),
-                   static_cast<float>(kBeta2), correction1_, correction2_, read(norm_),
-                   read(part(model_.gradients())), troupe::update(part(model_.parameters())),
-                   troupe::update(part(first_moments_)), troupe::update(part(second_moments_)));
+                   static_cast<float>(kBeta2), static_cast<float>(kAdamEpsilon), correction1_,
+                   correction2_, read(norm_), read(part(model_.gradients())),
+                   troupe::update(part(model_.parameters())), troupe::update(part(first_moments_)),
+                   troupe::update(part(second_moments_)));
   }
 
   /// Prints the loss when the device has it; nothing waits.
