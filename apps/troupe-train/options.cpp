@@ -165,8 +165,6 @@ Result<Options> parse_options(const Config& config) {
       return bad("fault",
                  fmt::format("there is no step {} among {}", fault.iteration, options.steps));
   }
-  if (!options.faults.empty() && config.text("isolation") == "thread")
-    return bad("isolation", "with the device host as a thread a fault ends its rank");
   if (options.check_gradients && !may_be_checked(options))
     return bad("check-gradients", "the model and the batch are too large for the host program");
   if (!options.text.empty()) {

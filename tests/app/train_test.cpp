@@ -139,7 +139,7 @@ TEST(Train, SaysWhatItDoesNotTake) {
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--model", "gpt2", "--check-gradients"}, "--check-gradients: the model and the batch"}};
   for (const auto& [arguments, line] : cases) {
-    Job job(1, arguments);
+    Job job(Job::kNoMpirun, arguments);
     EXPECT_EQ(job.wait(), 2) << line;
     EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
     EXPECT_TRUE(job.nothing_left());
