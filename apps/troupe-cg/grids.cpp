@@ -11,7 +11,11 @@ std::size_t at(std::int64_t index) {
 }
 
 template <class Index>
-void renumber_by_colours(const StencilOptions& grid, LocalProblem<Index>& problem) {
+void reorder(const StencilOptions& grid, RowOrder order, LocalProblem<Index>& problem) {
+  if (order == RowOrder::old) {
+    problem = in_old_order(problem);
+    return;
+  }
   std::vector<std::int32_t> colours(at(problem.rows));
   for (std::int64_t row = 0; row < problem.rows; ++row)
     colours[at(row)] = colour(grid, problem.first_row + row);
@@ -43,8 +47,9 @@ bool leaves_none_without_rows(const RowBlocks& blocks) {
 template <class Index>
 Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, RowBlocks blocks,
                                                          std::int32_t rank,
-                                                         LocalProblem<Index>& problem) {
-  renumber_by_colours(whole, problem);
+                                                         LocalProblem<Index>& problem,
+                                                         RowOrder order) {
+  reorder(whole, order, problem);
   std::vector<CoarseGrid<Index>> grids;
   auto fine_first = problem.first_row;
   auto fine_numbers = new_numbers(problem);
@@ -54,7 +59,7 @@ Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, R
     auto made = make_problem<Index>(coarser(whole), coarse_blocks, rank);
     if (!made) return made.error();
     CoarseGrid<Index> grid{std::move(*made), {}};
-    renumber_by_colours(coarser(whole), grid.problem);
+    reorder(coarser(whole), order, grid.problem);
     grid.fine.reserve(at(grid.problem.rows));
     for (const auto old_row : grid.problem.permutation) {
       const auto row = fine_row(whole, grid.problem.first_row + old_row) - fine_first;
@@ -70,8 +75,8 @@ Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, R
 }
 
 template Result<std::vector<CoarseGrid<std::int32_t>>> make_coarse_grids(
-    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int32_t>&);
+    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int32_t>&, RowOrder);
 template Result<std::vector<CoarseGrid<std::int64_t>>> make_coarse_grids(
-    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int64_t>&);
+    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int64_t>&, RowOrder);
 
 }  // namespace troupe::cg
