@@ -352,6 +352,17 @@ bench_recorded() {
     "$(awk -v a="${seconds[1]}" -v b="${seconds[0]}" 'BEGIN { print b > 0 ? a / b : 0 }')" x le 0.6
 }
 
+# bench_hpcg: a rating by HPCG's rules, and one with a device host killed in its sets
+bench_hpcg() {
+  local points=$((quick ? 64 : 192)) name
+  for name in hpcg hpcg-kill; do
+    local options=(--hpcg --stencil $points --time $((quick ? 2 : 10))s)
+    [[ $name == hpcg ]] || options+=(--fault "kill@30:$victim")
+    cg "$name" "$gpus" 300 "${options[@]}" || return 0
+    figure "$name, $points^3 per GPU" "$(value "$out/$name.json" gflops)" GFLOP/s
+  done
+}
+
 # bench_heat: a stencil on a box of ranks, recorded and not, and with two faults
 bench_heat() {
   local how points=$((quick ? 128 : 512)) options
@@ -600,6 +611,7 @@ if wanted bench; then
   bench_first_calls
   bench_kernels
   bench_recorded
+  bench_hpcg
   bench_heat
   bench_gemm
   bench_fft

@@ -8,10 +8,56 @@
 
 #include <troupe/troupe.hpp>
 
+#include "grids.hpp"
 #include "partition.hpp"
 #include "sell.hpp"
 
 namespace troupe::cg {
+
+/// What a rank sends and receives for a product: parts of a buffer for each way.
+template <troupe::IndexElement I>
+struct ExchangePlan {
+  struct Part {
+    Rank peer;
+    std::int64_t offset, count;
+  };
+  std::vector<Part> sends, receives;
+  std::vector<I> gather;  ///< the local rows in the buffer of what is sent
+};
+
+/// The plan for a problem. All ranks call it, and none needs its device for it.
+template <class I>
+ExchangePlan<I> plan_exchange(World& world, const LocalProblem<I>& problem) {
+  ExchangePlan<I> result;
+  std::vector<std::vector<std::int64_t>> wanted(static_cast<std::size_t>(world.size()));
+  for (const auto& neighbour : problem.halo) {
+    const auto rows = problem.wanted_from(neighbour);
+    wanted[static_cast<std::size_t>(neighbour.rank)].assign(rows.begin(), rows.end());
+    result.receives.push_back(
+        {Rank(neighbour.rank), neighbour.receive_offset, neighbour.receive_count});
+  }
+  std::vector<Request> requests;
+  auto asked = world.exchange_values(wanted);
+  for (std::size_t rank = 0; rank < asked.size(); ++rank) {
+    if (!asked[rank].empty())
+      requests.push_back({static_cast<std::int32_t>(rank), std::move(asked[rank])});
+  }
+  auto plan = send_plan(problem, requests).take();
+  for (const auto& neighbour : plan.neighbours)
+    result.sends.push_back({Rank(neighbour.rank), neighbour.send_offset, neighbour.send_count});
+  result.gather = std::move(plan.gather);
+  return result;
+}
+
+/// The plans of a problem and its coarser grids, the finest first; as plan_exchange(). They are
+/// made before a device can fail on some ranks: the others would wait for those.
+template <class I>
+std::vector<ExchangePlan<I>> plan_exchanges(World& world, const LocalProblem<I>& problem,
+                                            const std::vector<CoarseGrid<I>>& coarser) {
+  std::vector<ExchangePlan<I>> plans{plan_exchange(world, problem)};
+  for (const auto& grid : coarser) plans.push_back(plan_exchange(world, grid.problem));
+  return plans;
+}
 
 /// A rank's part of the matrix on its device, and the way of a product through the world:
 /// gather what others need, exchange it while the own part is multiplied, then add the foreign
@@ -23,16 +69,22 @@ class DistributedMatrix {
   /// The form of the own part.
   enum class Form { fastest, csr };
 
-  /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws
-  /// Exception.
-  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, std::int32_t threads,
-                    Form form = Form::fastest)
+  /// Uploads the problem's matrix, converting it on `threads` threads. Throws Exception.
+  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, const ExchangePlan<I>& plan,
+                    std::int32_t threads, Form form = Form::fastest)
       : device_(&runtime.device()),
         world_(&runtime.world()),
         rows_(problem.rows),
-        own_nonzeros_(problem.own.nonzeros()) {
-    // First, before a device can fail on some ranks: all take part in it.
-    plan_exchange(problem);
+        own_nonzeros_(problem.own.nonzeros()),
+        sends_(plan.sends),
+        receives_(plan.receives) {
+    if (!problem.halo_columns.empty())
+      halo_ = device_->template alloc<T>(static_cast<std::int64_t>(problem.halo_columns.size()));
+    if (!plan.gather.empty()) {
+      gather_ = device_->template alloc<I>(static_cast<std::int64_t>(plan.gather.size()));
+      device_->upload(std::span<const I>(plan.gather), gather_).get();
+      outgoing_ = device_->template alloc<T>(gather_.length());
+    }
     std::vector<I> slices;
     if (form == Form::fastest) slices = slice_offsets(problem.own);
     if (!slices.empty()) {
@@ -85,10 +137,7 @@ class DistributedMatrix {
   }
 
  private:
-  struct Part {
-    Rank peer;
-    std::int64_t offset, count;
-  };
+  using Part = typename ExchangePlan<I>::Part;
 
   troupe::CsrMatrix<T, I> upload(const CsrMatrix<I>& matrix) {
     troupe::CsrMatrix<T, I> device_matrix{matrix.rows, matrix.columns, convert<I>(matrix.row_begin),
@@ -153,33 +202,6 @@ class DistributedMatrix {
     return ref;
   }
 
-  void plan_exchange(const LocalProblem<I>& problem) {
-    std::vector<std::vector<std::int64_t>> wanted(static_cast<std::size_t>(world_->size()));
-    for (const auto& neighbour : problem.halo) {
-      const auto rows = problem.wanted_from(neighbour);
-      wanted[static_cast<std::size_t>(neighbour.rank)].assign(rows.begin(), rows.end());
-      receives_.push_back(
-          {Rank(neighbour.rank), neighbour.receive_offset, neighbour.receive_count});
-    }
-    std::vector<Request> requests;
-    auto asked = world_->exchange_values(wanted);
-    for (std::size_t rank = 0; rank < asked.size(); ++rank) {
-      if (!asked[rank].empty())
-        requests.push_back({static_cast<std::int32_t>(rank), std::move(asked[rank])});
-    }
-    const auto plan = send_plan(problem, requests).take();
-    for (const auto& neighbour : plan.neighbours) {
-      sends_.push_back({Rank(neighbour.rank), neighbour.send_offset, neighbour.send_count});
-    }
-    if (!problem.halo_columns.empty()) {
-      halo_ = device_->template alloc<T>(static_cast<std::int64_t>(problem.halo_columns.size()));
-    }
-    if (plan.gather.empty()) return;
-    gather_ = device_->template alloc<I>(static_cast<std::int64_t>(plan.gather.size()));
-    device_->upload(std::span<const I>(plan.gather), gather_).get();
-    outgoing_ = device_->template alloc<T>(gather_.length());
-  }
-
   static std::vector<Transfer<T>> transfers(const std::vector<Part>& parts,
                                             const GpuRef<T>& buffer) {
     std::vector<Transfer<T>> list;
@@ -191,11 +213,11 @@ class DistributedMatrix {
   Device* device_;
   World* world_;
   std::int64_t rows_, own_nonzeros_, interior_ = 0;
+  std::vector<Part> sends_, receives_;
   std::variant<troupe::CsrMatrix<T, I>, troupe::SellMatrix<T, I>> own_;
   troupe::CsrMatrix<T, I> foreign_;
   GpuRef<I> gather_;
   GpuRef<T> outgoing_, halo_;
-  std::vector<Part> sends_, receives_;
 };
 
 }  // namespace troupe::cg

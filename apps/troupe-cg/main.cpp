@@ -10,130 +10,16 @@
 
 #include "distributed_matrix.hpp"
 #include "grids.hpp"
-#include "matrix_market.hpp"
+#include "hpcg.hpp"
+#include "load.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "solver.hpp"
-#include "stencil.hpp"
 
 namespace troupe::cg {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using AnyProblem = std::variant<LocalProblem<std::int32_t>, LocalProblem<std::int64_t>>;
-
-/// Threads for generating and reading: this rank's share of the cores it may use.
-int host_threads(const World& world) {
-  return std::max(
-      1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, world.local_size()));
-}
-
-/// Host memory that this rank may take: its share of what is available.
-std::int64_t host_memory_limit(const World& world) {
-  const auto available =
-      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  return available / std::max(1, world.local_size());
-}
-
-template <class Narrow, class Wide>
-Result<AnyProblem> choose(bool wide, Narrow make_narrow, Wide make_wide) {
-  if (wide) {
-    auto problem = make_wide();
-    if (!problem) return problem.error();
-    return AnyProblem(std::move(*problem));
-  }
-  auto problem = make_narrow();
-  if (!problem) return problem.error();
-  return AnyProblem(std::move(*problem));
-}
-
-template <class Read>
-Result<AnyProblem> load_rows(const World& world, Read read) {
-  auto rows = read();
-  if (!rows) return rows.error();
-  const RowBlocks blocks{rows->global_rows, world.size()};
-  return choose(
-      needs_64_bit(*rows), [&] { return partition<std::int32_t>(*rows, blocks, world.rank()); },
-      [&] { return partition<std::int64_t>(*rows, blocks, world.rank()); });
-}
-
-StencilOptions stencil_options(const Options& options, const World& world, int ranks) {
-  return {.nx = options.stencil[0],
-          .ny = options.stencil[1],
-          .nz = options.stencil[2],
-          .ranks = ranks,
-          .threads = host_threads(world),
-          .memory_limit_bytes = host_memory_limit(world)};
-}
-
-/// This rank's part. The stencil is made for `ranks` ranks, though others may go on with it.
-Result<AnyProblem> load(const Options& options, const World& world, int ranks) {
-  if (!options.matrix.empty()) {
-    return load_rows(
-        world, [&] { return read_matrix_market(options.matrix, world.rank(), world.size()); });
-  }
-  auto stencil = stencil_options(options, world, ranks);
-  if (world.size() != ranks) {
-    return load_rows(world, [&]() -> Result<LocalRows> {
-      const auto size = stencil_size(stencil);
-      if (!size) return size.error();
-      return stencil_rows(stencil, {size->global_rows, world.size()}, world.rank());
-    });
-  }
-  stencil.rank = world.rank();
-  const auto size = stencil_size(stencil);
-  if (!size) return size.error();
-  return choose(
-      size->needs_64_bit(), [&] { return make_stencil_problem<std::int32_t>(stencil); },
-      [&] { return make_stencil_problem<std::int64_t>(stencil); });
-}
-
-/// The grids of the multigrid cycle below that of `problem`; none with another preconditioner.
-/// The rows of `problem` get other numbers.
-template <class I>
-Result<std::vector<CoarseGrid<I>>> coarse_grids(const Options& options, const World& world,
-                                                int ranks, LocalProblem<I>& problem) {
-  if (options.preconditioner != Preconditioner::multigrid) return std::vector<CoarseGrid<I>>{};
-  const auto stencil = stencil_options(options, world, ranks);
-  return make_coarse_grids(stencil, RowBlocks{problem.global_rows, world.size()}, world.rank(),
-                           problem);
-}
-
-/// The device memory that a solve will take, against what there is, before anything is allocated.
-template <class T, class I>
-Result<void> check_memory(const LocalProblem<I>& problem, const std::vector<CoarseGrid<I>>& coarse,
-                          const Options& options, Runtime& runtime) {
-  const bool multigrid = options.preconditioner == Preconditioner::multigrid;
-  const auto bytes_of = [](const LocalProblem<I>& part, std::int64_t stored,
-                           std::uint64_t vectors) {
-    const auto rows = static_cast<std::uint64_t>(part.rows),
-               halo = static_cast<std::uint64_t>(part.halo_columns.size());
-    return static_cast<std::uint64_t>(stored) * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) +
-           vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
-  };
-  // b, x, r, p, q, two copies of x, r, p; with a preconditioner z and the diagonal.
-  std::uint64_t vectors = options.preconditioner == Preconditioner::none ? 11 : 13;
-  std::uint64_t need = 0;
-  if (multigrid) {
-    // The analysis of a triangle takes about as much as the matrix; there are two. And a residual.
-    vectors += 1;
-    need = bytes_of(problem, 3 * problem.own.nonzeros() + problem.foreign.nonzeros(), vectors);
-    for (const auto& grid : coarse) {
-      need += bytes_of(grid.problem,
-                       3 * grid.problem.own.nonzeros() + grid.problem.foreign.nonzeros(), 4);
-    }
-  } else {
-    need = bytes_of(problem, stored_entries(problem.own) + problem.foreign.nonzeros(), vectors);
-  }
-  auto there = runtime.device().info().memory_bytes;
-  const auto limit = runtime.config().bytes("memory-limit");
-  if (limit != 0) there = std::min(there, limit);
-  if (need <= there) return {};
-  return Error{Errc::out_of_memory, 0,
-               "the problem needs " + std::to_string(need >> 20) + " MiB on each device, of " +
-                   std::to_string(there >> 20) + " MiB"};
-}
-
 std::string describe(const Options& options) {
   if (!options.matrix.empty()) return "matrix " + options.matrix;
   const auto& [nx, ny, nz] = options.stencil;
@@ -191,6 +77,7 @@ std::unique_ptr<Share> share_out(Solve& solve) {
         const bool narrow = options.dtype == DType::f32;
         world.agree(narrow ? check_memory<float>(local, *coarse, options, *solve.runtime)
                            : check_memory<double>(local, *coarse, options, *solve.runtime));
+        const auto plans = plan_exchanges(world, local, *coarse);
         HostVectors vectors{known_solution(local, options.seed, threads),
                             right_hand_side(local, options.seed, threads), diagonal(local)};
         report.setup_seconds += seconds_since(start);
@@ -199,10 +86,10 @@ std::unique_ptr<Share> share_out(Solve& solve) {
         Result<void> made;
         try {
           if (narrow) {
-            share = std::make_unique<Solver<float, I>>(solve, std::move(local), *coarse,
+            share = std::make_unique<Solver<float, I>>(solve, std::move(local), *coarse, plans,
                                                        std::move(vectors), threads);
           } else {
-            share = std::make_unique<Solver<double, I>>(solve, std::move(local), *coarse,
+            share = std::make_unique<Solver<double, I>>(solve, std::move(local), *coarse, plans,
                                                         std::move(vectors), threads);
           }
         } catch (const Exception& e) {
@@ -295,6 +182,7 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
+  if (options.hpcg) return rate(runtime, options, make_progress());
   Report report;
   report.problem = describe(options);
   report.engine = runtime.device().info().engine;
@@ -332,7 +220,8 @@ int main(int argc, char** argv) {
   const Program program{
       "troupe-cg",
       "Solves a sparse symmetric positive definite system by preconditioned conjugate gradients, "
-      "distributed over the devices of an MPI job, and outlives faults of the devices.",
+      "distributed over the devices of an MPI job, and outlives faults of the devices. With --hpcg "
+      "it rates the devices by HPCG's rules.",
       cg::option_specs()};
   return run_program(argc, argv, program, cg::run, [](const Config& config) -> Result<void> {
     const auto options = cg::parse_options(config);

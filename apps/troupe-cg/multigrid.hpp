@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,15 +25,15 @@ namespace troupe::cg {
 template <RealElement T, troupe::IndexElement I>
 class Multigrid {
  public:
-  /// Uploads the coarser grids; `matrix`, which stays the caller's, is that of the finest one. All
-  /// ranks call it. Throws Exception.
+  /// Uploads the coarser grids; `matrix`, which stays the caller's, is that of the finest one.
+  /// `plans`: of all grids, the finest first. Throws Exception.
   Multigrid(Runtime& runtime, DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem,
-            const std::vector<CoarseGrid<I>>& coarser)
+            const std::vector<CoarseGrid<I>>& coarser, std::span<const ExchangePlan<I>> plans)
       : device_(&runtime.device()) {
     grids_.push_back(grid(matrix, problem));
     for (const auto& coarse : coarser) {
       coarse_matrices_.push_back(std::make_unique<DistributedMatrix<T, I>>(
-          runtime, coarse.problem, 1, DistributedMatrix<T, I>::Form::csr));
+          runtime, coarse.problem, plans[grids_.size()], 1, DistributedMatrix<T, I>::Form::csr));
       auto made = grid(*coarse_matrices_.back(), coarse.problem);
       made.r = device_->template alloc<T>(coarse.problem.rows);
       made.z = device_->template alloc<T>(coarse.problem.rows);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
 namespace troupe::cg {
 namespace {
@@ -39,6 +40,41 @@ Result<std::array<std::int64_t, 3>> parse_stencil(const std::string& text) {
 OptionSpec on_the_way(OptionSpec option) {
   option.shapes_result = false;
   return option;
+}
+
+/// What HPCG asks of a rating run, and what does not go with one.
+Result<void> check_hpcg(const Config& config, const Options& options) {
+  if (!options.hpcg) {
+    return config.given("time") ? bad("time", config.text("time"), "goes with --hpcg alone")
+                                : Result<void>();
+  }
+  if (!options.matrix.empty()) return Error{Errc::invalid, 0, "--hpcg wants --stencil"};
+  const auto& points = options.stencil;
+  const auto [least, most] = std::minmax_element(points.begin(), points.end());
+  for (const auto number : points) {
+    if (number < 16 || number % 8 != 0)
+      return bad("stencil", config.text("stencil"),
+                 "--hpcg wants multiples of 8, from 16 on, so that there are four grids");
+  }
+  if (8 * *least < *most)
+    return bad("stencil", config.text("stencil"), "--hpcg wants a ratio of sides up to 8");
+  const auto unless = [&](const char* option, bool fits, const char* why) -> Result<void> {
+    if (!config.given(option) || fits) return {};
+    return bad(option, config.text(option), why);
+  };
+  constexpr auto kOwn = "does not go with --hpcg, whose rules decide on it";
+  for (const auto& checked :
+       {unless("precond", options.preconditioner == Preconditioner::multigrid, kOwn),
+        unless("dtype", options.dtype == DType::f64, "--hpcg wants f64"),
+        unless("tol", false, kOwn), unless("max-iter", false, kOwn),
+        unless("check-every", false, kOwn),
+        unless("checkpoint-dir", config.text("checkpoint-dir").empty(),
+               "--hpcg times one run, which goes on from no saved state"),
+        unless("on-loss", config.text("on-loss") != "shrink",
+               "--hpcg rates as many devices at the end as at the begin")}) {
+    if (!checked.ok()) return checked;
+  }
+  return {};
 }
 
 }  // namespace
@@ -90,9 +126,15 @@ std::vector<OptionSpec> option_specs() {
                   {},
                   "1"}),
       fault_option(),
-      on_the_way({"history", OptionType::flag, "off", "", "report the residual at every check"}),
+      on_the_way({"history", OptionType::flag, "off", "",
+                  "report the residual at every check; with --hpcg: the reference's"}),
       on_the_way(
           {"record", OptionType::flag, "on", "", "run each iteration as one recorded sequence"}),
+      {"hpcg", OptionType::flag, "off", "",
+       "rate the devices by HPCG's rules; with --stencil, multiples of 8 from 16 on"},
+      on_the_way({"time", OptionType::duration, "60s", "TIME",
+                  "with --hpcg: how long the timed sets take; 1800s for a result that counts; 0: "
+                  "one set"}),
       on_the_way({"json", OptionType::text, "", "FILE", "write the report as JSON"}),
   };
 }
@@ -132,7 +174,11 @@ Result<Options> parse_options(const Config& config) {
   options.history = config.flag("history");
   options.record = config.flag("record");
   options.json = config.text("json");
+  options.hpcg = config.flag("hpcg");
+  options.seconds = std::chrono::duration<double>(config.duration("time")).count();
   options.seed = static_cast<std::uint64_t>(config.integer("seed"));
+  if (const auto checked = check_hpcg(config, options); !checked.ok()) return checked.error();
+  if (options.hpcg) options.preconditioner = Preconditioner::multigrid;
   return options;
 }
 

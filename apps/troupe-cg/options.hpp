@@ -29,7 +29,9 @@ struct Options {
   std::int64_t commit_every = 50;
   std::vector<OrderedFault> faults;
   bool history = false;
-  bool record = true;  ///< iterations run as recorded sequences
+  bool record = true;   ///< iterations run as recorded sequences
+  bool hpcg = false;    ///< a rating run: see rate()
+  double seconds = 60;  ///< of its timed sets, at least
   std::string json;
   std::uint64_t seed = 1;
 };

@@ -112,23 +112,27 @@ std::string to_text(const Report& r, const Options& options) {
   return text;
 }
 
-Result<void> write_json(const Report& r, const Options& options) {
-  nlohmann::json recoveries = nlohmann::json::array();
-  for (const auto& f : r.recoveries) {
-    recoveries.push_back({{"rank", f.rank},
-                          {"kind", f.kind},
-                          {"iteration", f.iteration},
-                          {"epoch", f.epoch},
-                          {"detect_ms", f.detect_ms},
-                          {"quiesce_ms", f.quiesce_ms},
-                          {"replace_ms", f.replace_ms},
-                          {"form_ms", f.form_ms},
-                          {"verify_ms", f.verify_ms},
-                          {"restore_ms", f.restore_ms},
-                          {"total_ms", f.total_ms},
-                          {"lost_buffers", f.lost_buffers},
-                          {"repeated_iterations", f.repeated_iterations}});
+nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& f : recoveries) {
+    list.push_back({{"rank", f.rank},
+                    {"kind", f.kind},
+                    {"iteration", f.iteration},
+                    {"epoch", f.epoch},
+                    {"detect_ms", f.detect_ms},
+                    {"quiesce_ms", f.quiesce_ms},
+                    {"replace_ms", f.replace_ms},
+                    {"form_ms", f.form_ms},
+                    {"verify_ms", f.verify_ms},
+                    {"restore_ms", f.restore_ms},
+                    {"total_ms", f.total_ms},
+                    {"lost_buffers", f.lost_buffers},
+                    {"repeated_iterations", f.repeated_iterations}});
   }
+  return list;
+}
+
+Result<void> write_json(const Report& r, const Options& options) {
   nlohmann::json health = nlohmann::json::array();
   for (const auto& said : r.health) {
     health.push_back({{"rank", said.rank},
@@ -175,7 +179,7 @@ Result<void> write_json(const Report& r, const Options& options) {
       {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
       {"epoch", r.final_epoch},
       {"history", history},
-      {"recoveries", recoveries},
+      {"recoveries", to_json(r.recoveries)},
       {"health", health},
       {"restarted_from", r.restarted_from},
       {"checkpoints", checkpoints}};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
 #include <troupe/troupe.hpp>
 
 #include "options.hpp"
@@ -59,6 +60,8 @@ struct Report {
   [[nodiscard]] double gflops() const;
 };
 
+/// An object for each.
+nlohmann::json to_json(const std::vector<Recovery>& recoveries);
 /// The human-readable report.
 std::string to_text(const Report& report, const Options& options);
 /// Writes the report as JSON. Errors: io.

@@ -14,16 +14,13 @@
 #include <troupe/sequence.hpp>
 
 #include "distributed_matrix.hpp"
+#include "load.hpp"
 #include "multigrid.hpp"
 #include "options.hpp"
 #include "redistribution.hpp"
 #include "report.hpp"
 
 namespace troupe::cg {
-
-inline double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Shown at every check on rank 0: iteration, relative residual.
 using Progress = std::function<void(std::int64_t iteration, double residual)>;
@@ -83,14 +80,14 @@ class Share {
 template <RealElement T, troupe::IndexElement I>
 class Solver final : public Share {
  public:
-  /// `threads`: on the host. Throws Exception.
+  /// `plans`: of all grids, the finest first. `threads`: on the host. Throws Exception.
   Solver(Solve& solve, LocalProblem<I> problem, const std::vector<CoarseGrid<I>>& coarser,
-         HostVectors vectors, std::int32_t threads)
+         const std::vector<ExchangePlan<I>>& plans, HostVectors vectors, std::int32_t threads)
       : solve_(&solve),
         device_(&solve.runtime->device()),
         world_(&solve.runtime->world()),
         problem_(std::move(problem)),
-        matrix_(*solve.runtime, problem_, threads,
+        matrix_(*solve.runtime, problem_, plans[0], threads,
                 solve.options->preconditioner == Preconditioner::multigrid
                     ? DistributedMatrix<T, I>::Form::csr
                     : DistributedMatrix<T, I>::Form::fastest),
@@ -105,7 +102,7 @@ class Solver final : public Share {
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
     if (preconditioned()) z_ = device_->template alloc<T>(n);
     if (options_->preconditioner == Preconditioner::multigrid)
-      multigrid_.emplace(*solve.runtime, matrix_, problem_, coarser);
+      multigrid_.emplace(*solve.runtime, matrix_, problem_, coarser, plans);
     scalars_ = device_->template alloc<T>(kScalars);
     history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));

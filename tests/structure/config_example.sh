@@ -13,7 +13,7 @@ settings() { sed -n 's/^\([a-z-]*\) *= *\([^ #]*\).*/\1 = \2/p' "$1" | grep -v '
 "$2" --print-config --config "$work/all.conf" >"$work/set"
 diff <(settings "$work/defaults") <(settings "$work/set") || { echo "the example states other values than the defaults" && exit 1; }
 # What the programs have in common is all that is no option of troupe-cg.
-own="matrix stencil precond dtype tol max-iter check-every commit-every fault history json record"
+own="matrix stencil precond dtype tol max-iter check-every commit-every fault history hpcg json record time"
 diff <(settings "$work/all.conf" | cut -d ' ' -f 1) \
   <(settings "$work/defaults" | cut -d ' ' -f 1 | grep -vxF "${own// /$'\n'}") || { echo "the example is not complete" && exit 1; }
 echo "the example holds $(wc -l <"$work/all.conf") settings"

@@ -1,0 +1,319 @@
+#include "hpcg.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <troupe/sequence.hpp>
+
+#include "hpcg_problem.hpp"
+#include "hpcg_result.hpp"
+#include "hpcg_system.hpp"
+#include "load.hpp"
+
+namespace troupe::cg {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Watch = std::function<void(std::int64_t iteration, double residual)>;
+
+/// What all of its ranks do, which a fault of any device may end for all: on any of them.
+template <class Work>
+void together(World& world, Work work) {
+  Result<void> done;
+  try {
+    work();
+  } catch (const Exception& e) {
+    done = e.error();
+  }
+  world.agree(done);
+}
+
+/// A rating run, whatever its indices are.
+class AnyRating {
+ public:
+  AnyRating() = default;
+  virtual ~AnyRating() = default;
+  AnyRating(const AnyRating&) = delete;
+  AnyRating& operator=(const AnyRating&) = delete;
+
+  /// Iteration i of all sets, from 0.
+  virtual Step step(std::int64_t i) = 0;
+};
+
+/// What comes before the timed sets is done by the constructor. A fault in it ends it on all ranks.
+template <troupe::IndexElement I>
+class Rating final : public AnyRating {
+ public:
+  /// `begin`: of the setup, which has made `problem`.
+  Rating(Runtime& runtime, const Options& options, HpcgResult& result, const Watch& progress,
+         FaultsOfRank& faults, Checkpoint& checkpoint, LocalProblem<I> problem,
+         Clock::time_point begin)
+      : device_(runtime.device()),
+        world_(runtime.world()),
+        options_(options),
+        result_(result),
+        progress_(progress),
+        faults_(faults),
+        threads_(host_threads(world_)) {
+    run_reference(runtime, std::move(problem), begin);
+    optimise(runtime);
+    together(world_, [&] {
+      count_iterations();
+      time_parts();
+      plan_sets();
+      system_->add_to(checkpoint);
+      result_.held_bytes =
+          system_->over_ranks(static_cast<double>(device_.bytes_held()), ReduceOp::sum);
+    });
+    began_ = Clock::now();
+    result_.first_epoch = world_.epoch().value;
+  }
+
+  Step step(std::int64_t i) override {
+    const auto in_set = i % result_.set_iterations;
+    if (in_set == 0) system_->start();
+    iterate(i);
+    if (in_set + 1 < result_.set_iterations) return Step::again;
+    auto& set = result_.sets[static_cast<std::size_t>(i / result_.set_iterations)];
+    set.scaled_residual = system_->scaled_residual();
+    set.seconds = seconds_since(began_);  // at its end, until all have ended
+    set.epoch = world_.epoch().value;
+    if (world_.rank() == 0) progress_(i + 1, set.scaled_residual);
+    if (i + 1 < result_.iterations()) return Step::again;
+    result_.relative_error = system_->relative_error();
+    return Step::done;
+  }
+
+ private:
+  using System = HpcgSystem<I>;
+
+  /// Generates the coarser grids too; all ranks call it.
+  Result<std::vector<CoarseGrid<I>>> coarsen(LocalProblem<I>& problem, RowOrder order) const {
+    return coarse_grids(options_, world_, world_.size(), problem, order);
+  }
+
+  /// The end of the setup, and the reference: HPCG's order of rows, its timing of kernels and its
+  /// iterations.
+  void run_reference(Runtime& runtime, LocalProblem<I> problem, Clock::time_point begin) {
+    auto coarse = coarsen(problem, RowOrder::old);
+    world_.agree(coarse.ok() ? Result<void>() : Result<void>(coarse.error()));
+    world_.agree(check_memory<double>(problem, *coarse, options_, runtime));
+    result_.index_bytes = sizeof(I);
+    result_.grid_rows = {problem.global_rows};
+    result_.grid_nonzeros = {problem.global_nonzeros};
+    for (const auto& grid : *coarse) {
+      result_.grid_rows.push_back(grid.problem.global_rows);
+      result_.grid_nonzeros.push_back(grid.problem.global_nonzeros);
+    }
+    const auto plans = plan_exchanges(world_, problem, *coarse);
+    together(world_, [&] {
+      System reference(runtime, problem, *coarse, plans, ones_times(problem), threads_);
+      result_.setup_seconds = seconds_since(begin);
+      result_.reference_kernels_seconds = reference.time_kernels(quick() ? 1 : 10);
+      reference.start();
+      result_.reference_history.clear();
+      for (std::int64_t i = 0; i < kReferenceIterations; ++i) {
+        reference.iterate();
+        if (options_.history) result_.reference_history.push_back(reference.scaled_residual());
+      }
+      result_.reference_residual = reference.scaled_residual();
+    });
+  }
+
+  /// Numbers the rows by colours, and validates what it has made.
+  void optimise(Runtime& runtime) {
+    const auto begin = Clock::now();
+    auto loaded = load(options_, world_, world_.size());
+    world_.agree(loaded.ok() ? Result<void>() : Result<void>(loaded.error()));
+    auto problem = std::get<LocalProblem<I>>(std::move(*loaded));
+    const auto coarse = coarsen(problem, RowOrder::colours);
+    world_.agree(coarse.ok() ? Result<void>() : Result<void>(coarse.error()));
+    const auto plans = plan_exchanges(world_, problem, *coarse);
+    const double on_host = seconds_since(begin);
+    together(world_, [&] {
+      const auto b = ones_times(problem);
+      {
+        auto exaggerated = problem;
+        auto scaled = b;
+        exaggerate_diagonal(exaggerated, scaled);
+        System system(runtime, exaggerated, *coarse, plans, scaled, threads_);
+        result_.plain_iterations = spectral_iterations(system, false);
+        result_.preconditioned_iterations = spectral_iterations(system, true);
+      }
+      const auto making = Clock::now();
+      system_ = std::make_unique<System>(runtime, problem, *coarse, plans, b, threads_);
+      system_->start();
+      system_->iterate();  // libraries analyse the matrices when they meet them first
+      (void)system_->scaled_residual();
+      result_.optimisation_seconds = on_host + seconds_since(making);
+      const auto departures = system_->departures(known_solution(problem, 1, threads_),
+                                                  known_solution(problem, 2, threads_));
+      result_.spmv_departure = departures.spmv;
+      result_.multigrid_departure = departures.multigrid;
+    });
+  }
+
+  /// The larger number of two solves, as in TestCG.cpp.
+  static std::int64_t spectral_iterations(System& system, bool preconditioned) {
+    constexpr std::int64_t kMost = 50;
+    std::int64_t most = 0;
+    for (int solve = 0; solve < 2; ++solve) {
+      system.start();
+      std::int64_t i = 0;
+      while (i < kMost && (i == 0 || system.scaled_residual() > 1e-12)) {
+        system.iterate(preconditioned);
+        ++i;
+      }
+      most = std::max(most, i);
+    }
+    return most;
+  }
+
+  /// How many iterations take a set as far as the reference: as many as the reference at least.
+  void count_iterations() {
+    constexpr std::int64_t kMost = 10 * kReferenceIterations;
+    std::int64_t i = 0;
+    double residual = 1;
+    for (system_->start(); i < kMost && residual > result_.reference_residual; ++i) {
+      system_->iterate();
+      residual = system_->scaled_residual();
+    }
+    result_.reached = residual <= result_.reference_residual * (1 + 1e-6);
+    result_.set_iterations = std::max(i, kReferenceIterations);
+  }
+
+  /// One set whose parts are waited for one by one.
+  void time_parts() {
+    result_.parts.fill(0);
+    const auto timed = [&](Part part, std::initializer_list<GpuRef<double>> results, auto call) {
+      const auto begin = Clock::now();
+      call();
+      for (const auto& one : results) system_->wait_for(one);
+      result_.parts[static_cast<std::size_t>(part)] += seconds_since(begin);
+    };
+    system_->start(timed);
+    for (std::int64_t i = 0; i < result_.set_iterations; ++i) system_->iterate(true, timed);
+    const double mine = result_.parts[static_cast<std::size_t>(Part::all_reduce)];
+    result_.all_reduce = {system_->over_ranks(mine, ReduceOp::min),
+                          system_->over_ranks(mine, ReduceOp::max),
+                          system_->over_ranks(mine, ReduceOp::sum) / world_.size()};
+  }
+
+  /// How many sets fill the time, after one on trial.
+  void plan_sets() {
+    recorded_ = {};
+    const auto begin = Clock::now();
+    system_->start();
+    for (std::int64_t i = 0; i < result_.set_iterations; ++i) run_plain();
+    (void)system_->scaled_residual();
+    const double slowest = system_->over_ranks(seconds_since(begin), ReduceOp::max);
+    const auto count = static_cast<std::int64_t>(options_.seconds / slowest) + 1;
+    result_.sets.assign(static_cast<std::size_t>(count), {});
+    for (const auto& fault : options_.faults) {
+      if (fault.iteration >= result_.iterations())
+        throw Exception({Errc::invalid, 0,
+                         fmt::format("--fault: there is no iteration {} among the {} of {} sets",
+                                     fault.iteration, result_.iterations(), count)});
+    }
+  }
+
+  void run_plain() {
+    if (!options_.record) return system_->iterate();
+    if (!recorded_) recorded_ = device_.record([&] { system_->iterate(); });
+    recorded_.run();
+  }
+
+  /// As one command where nothing strikes in its middle.
+  void iterate(std::int64_t i) {
+    const auto& faults = options_.faults;  // of any rank: all of them run the same
+    const bool struck = std::any_of(faults.begin(), faults.end(),
+                                    [i](const auto& fault) { return fault.iteration == i; });
+    if (!struck) return run_plain();
+    system_->iterate(true, [&](Part part, std::initializer_list<GpuRef<double>>, auto call) {
+      call();
+      if (part == Part::spmv) faults_.strike(i);
+    });
+  }
+
+  [[nodiscard]] bool quick() const { return options_.seconds == 0; }
+
+  Device& device_;
+  World& world_;
+  const Options& options_;
+  HpcgResult& result_;
+  const Watch& progress_;
+  FaultsOfRank& faults_;
+  const std::int32_t threads_;
+  std::unique_ptr<System> system_;
+  Sequence recorded_;  ///< an iteration
+  Clock::time_point began_;
+};
+
+/// HPCG refuses a long row of ranks.
+Result<void> check_grid(int ranks) {
+  const auto grid = ProcessGrid::of(ranks);
+  const auto [least, most] = std::minmax({grid.px, grid.py, grid.pz});
+  if (8 * least >= most) return {};
+  return Error{
+      Errc::invalid, 0,
+      fmt::format("--hpcg: {} ranks form {} x {} x {}, HPCG wants a ratio of sides up to 8", ranks,
+                  grid.px, grid.py, grid.pz)};
+}
+
+/// From when each set has ended to how long it took.
+void take_differences(HpcgResult& result) {
+  double before = 0;
+  for (auto& set : result.sets) before = std::exchange(set.seconds, set.seconds - before);
+}
+
+}  // namespace
+
+int rate(Runtime& runtime, const Options& options, const Watch& progress) {
+  auto& world = runtime.world();
+  world.agree(check_grid(world.size()));
+  HpcgResult result;
+  result.engine = runtime.device().info().engine;
+  result.ranks = world.size();
+  result.points = options.stencil;
+  result.commit_every = options.commit_every;
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  result.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
+                                     runtime.device().info().name);
+  FaultsOfRank faults(runtime, options.faults);
+  std::unique_ptr<AnyRating> rating;
+  Checkpoint checkpoint(runtime.device());
+  const auto prepare = [&] {
+    rating.reset();  // its memory is needed
+    const auto begin = Clock::now();
+    auto loaded = load(options, world, world.size());
+    world.agree(loaded.ok() ? Result<void>() : Result<void>(loaded.error()));
+    std::visit(
+        [&]<class I>(LocalProblem<I>& problem) {
+          rating = std::make_unique<Rating<I>>(runtime, options, result, progress, faults,
+                                               checkpoint, std::move(problem), begin);
+        },
+        *loaded);
+  };
+  world.run(checkpoint, [&](std::int64_t i) { return rating->step(i); },
+            {.commit_every = options.commit_every, .prepare = prepare});
+  result.seconds = result.sets.back().seconds;
+  take_differences(result);
+  result.recoveries = world.recoveries();
+  Result<void> written;
+  if (world.rank() == 0) {
+    std::fputs(to_text(result).c_str(), stdout);
+    std::fflush(stdout);
+    if (!options.json.empty()) written = write_json(result, options);
+  }
+  world.agree(written);
+  return result.valid() ? kExitSuccess : kExitFailure;
+}
+
+}  // namespace troupe::cg
