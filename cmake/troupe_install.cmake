@@ -4,7 +4,7 @@
 # their libraries relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(installed_programs troupe-cg troupe-drill troupe-fft troupe-flight troupe-gemm troupe-heat troupe-info troupe-perf troupe-torture troupe-train)
+set(installed_programs troupe-cg troupe-drill troupe-fft troupe-flight troupe-gemm troupe-heat troupe-info troupe-perf troupe-top troupe-torture troupe-train)
 set(installed_hosts troupe-device-host troupe-compile)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})

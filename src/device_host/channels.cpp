@@ -56,7 +56,7 @@ DeviceHost::Step DeviceHost::work_on_channel(std::uint64_t number, Source source
                                              const Result<void>& made,
                                              std::function<Result<void>(ChannelEnd&)> work) {
   const auto ticket = command_.header().ticket;
-  note_issued(ticket);
+  note_issued(command_.header());
   const auto end = made.ok() ? channels_.find(number) : Result<Channels::EndPtr>(made.error());
   if (!end.ok()) return answered(ticket, source, end.error());
   const bool started =
@@ -79,7 +79,7 @@ DeviceHost::Step DeviceHost::work_on_channel(std::uint64_t number, Source source
 
 DeviceHost::Step DeviceHost::drop_channel(std::uint64_t number, Source source) {
   const auto ticket = command_.header().ticket;
-  note_issued(ticket);
+  note_issued(command_.header());
   channels_.drop(number);
   bury_channels();
   return answered(ticket, source, {});

@@ -95,9 +95,9 @@ class DeviceHost {
       newest.store(ticket, std::memory_order_release);
   }
   /// From here on the command was given to the GPU.
-  void note_issued(std::uint64_t ticket) {
-    note_taken(ticket);
-    flight_.issued(ticket);
+  void note_issued(const wire::CommandHeader& command) {
+    note_taken(command.ticket);
+    flight_.issued(command.ticket, command.opcode);
   }
   void take(Source source) {
     if (source == Source::ring) commands_.pop();

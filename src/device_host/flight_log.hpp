@@ -36,18 +36,22 @@ class FlightLog {
 
   /// What is issued from now on is issued now: once a round of the reactor, not once an operation.
   void stamp() noexcept { now_ = ticks(); }
-  void issued(std::uint64_t ticket) noexcept {
+  void issued(std::uint64_t ticket, std::uint32_t opcode = 0) noexcept {
     if (capacity_ == 0) return;
     auto& slot = slot_of(ticket);
     slot.ticket.store(0, std::memory_order_relaxed);
     slot.issued.store(now_, std::memory_order_relaxed);
     slot.completed.store(0, std::memory_order_relaxed);
-    slot.queue.store(0, std::memory_order_relaxed);
+    slot.queue.store(wire::flight_word(opcode, 0), std::memory_order_relaxed);
     slot.ticket.store(ticket, std::memory_order_release);
   }
   /// It stands on the queue with this index.
   void queued(std::uint64_t ticket, std::size_t queue) noexcept {
-    if (capacity_ != 0) slot_of(ticket).queue.store(queue + 1, std::memory_order_relaxed);
+    if (capacity_ == 0) return;
+    auto& word = slot_of(ticket).queue;
+    const auto opcode = wire::opcode_in(word.load(std::memory_order_relaxed));
+    word.store(wire::flight_word(opcode, static_cast<std::uint32_t>(queue + 1)),
+               std::memory_order_relaxed);
   }
   /// The tickets [first, first + count) were found done now.
   void completed(std::uint64_t first, std::uint32_t count) noexcept {

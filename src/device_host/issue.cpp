@@ -92,7 +92,7 @@ std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
     return answered(ticket, source,
                     Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});
   }
-  note_issued(ticket);  // lest the next host dies of it too
+  note_issued(command_.header());  // lest the next host dies of it too
   return corrupt(
       {Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
 }
@@ -187,7 +187,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
     return Step::queued;
   }
   if (entry != nullptr) set_aside_.begin(*entry);
-  note_issued(ticket);
+  note_issued(command_.header());
   note_overwritten(operands);
   if (sequence != nullptr) wait_for_lanes(*sequence->sequence, queue, waits);
   auto outcome = batches_.order(queue, waits);

@@ -171,7 +171,7 @@ DeviceHost::Step DeviceHost::begin_play(SetAside::Entry& entry, const SequenceTa
                                         Queue queue, const Waits& waits) {
   const auto ticket = command_.header().ticket;
   set_aside_.begin(entry);
-  note_issued(ticket);
+  note_issued(command_.header());
   if (auto ordered = batches_.order(queue, waits); !ordered)
     return not_queued(ticket, Source::set_aside, ordered);
   plays_.emplace(entry.number, Play{Playing(known.sequence, *engine_, queue), waits, {}});

@@ -111,7 +111,7 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue, const W
   auto& actor = actors_[queue.lane];
   const bool fails = actor.fails(work->command.header().ticket);
   set_aside_.begin(entry);
-  note_issued(work->command.header().ticket);
+  note_issued(work->command.header());
   note_overwritten(work->command.operands());
   if (auto ordered = batches_.order(queue, waits); !ordered) return ordered;
   const bool started = helpers_.start([this, work, fails]() -> Helpers::Finish {

@@ -74,7 +74,7 @@ const DeviceHost::OwnOperation* DeviceHost::own_operation(std::uint32_t opcode) 
 
 DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::Nop&, Source source) {
   const auto ticket = host.command_.header().ticket;
-  host.note_issued(ticket);
+  host.note_issued(host.command_.header());
   return host.answered(ticket, source, {});
 }
 
@@ -84,7 +84,7 @@ std::optional<DeviceHost::Step> DeviceHost::Own::carry_out(DeviceHost& host,
   const auto kind = op.kind;
   if (kind != kill && kind != segv && kind != hang && kind != exit && kind != device_failure)
     return std::nullopt;
-  host.note_issued(host.command_.header().ticket);
+  host.note_issued(host.command_.header());
   host.suffer(kind);
   return Step::ended;
 }
@@ -97,7 +97,7 @@ Result<void> DeviceHost::Own::run(DeviceHost& host, const memory::Fault& op, con
 DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::LibraryFault& op,
                                             Source source) {
   const auto ticket = host.command_.header().ticket;
-  host.note_issued(ticket);
+  host.note_issued(host.command_.header());
   const auto lane = known_library_lane(op.name());
   if (lane) host.actors_[*lane].fails_next = true;
   return host.answered(
@@ -109,7 +109,7 @@ DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::Libr
 DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::Prepare&,
                                             Source source) {
   const auto ticket = host.command_.header().ticket;
-  host.note_issued(ticket);
+  host.note_issued(host.command_.header());
   auto one = Preparation::of_record(host.command_.parts().data);
   if (!one.ok()) return host.answered(ticket, source, one.error());
   (*one)->ticket = ticket;

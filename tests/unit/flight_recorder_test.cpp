@@ -79,6 +79,22 @@ TEST(FlightRecorder, NamesTheGroupOfACollective) {
   EXPECT_EQ(flight->describe(3), "collective.all_reduce of 64 elements (in group 5)");
 }
 
+TEST(FlightRecorder, ShowsWhatItIsOfToOtherProcesses) {
+  const std::string job(100, 'j');
+  const auto flight =
+      FlightRecorder::create({.records = 8, .job = job, .rank = 3, .size = 5}).take();
+  const auto& board = flight->board();
+  EXPECT_EQ(board.pid.load(), ::getpid());
+  EXPECT_EQ(board.rank, 3);
+  EXPECT_EQ(board.size, 5);
+  EXPECT_EQ(board.job, job.substr(0, sizeof board.job - 1));
+  EXPECT_LE(TimePoint(board.began_ns), SteadyClock::time());
+  EXPECT_EQ(board.described.load(), 0);
+  flight->show_device("a device");
+  EXPECT_EQ(board.described.load(), 1);
+  EXPECT_STREQ(board.device, "a device");
+}
+
 TEST(FlightRecorder, TheHostsPartOutlivesTheHost) {
   const auto flight = recorder(8, "none");
   for (std::uint64_t ticket = 1; ticket <= 4; ++ticket) flight->submitted(ticket, nop(), 0);

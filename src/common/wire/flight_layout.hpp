@@ -16,12 +16,28 @@ struct FlightHeader {
       activities;  ///< slots of the ring behind them, a power of two; 0: GPU work is not traced
 };
 
+/// What a rank shows of itself to other processes, such as troupe-top. It writes a field when that
+/// changes, on the way of nothing that is fast; nobody waits for anybody.
+struct FlightBoard {
+  std::int32_t rank, size;                ///< this and what follows up to `pid` stays as it is
+  std::int64_t began_ns;                  ///< SteadyClock
+  char job[64];                           ///< cut, ended by 0
+  std::atomic<std::int32_t> pid;          ///< of the rank; stored when what is above is there
+  std::atomic<std::int32_t> described;    ///< stored when `device` is there
+  char device[96];                        ///< its name, cut, ended by 0
+  std::atomic<std::int32_t> host_pid;     ///< of the device host that has the rank's commands
+  std::atomic<std::uint32_t> active;      ///< whether the world is
+  std::atomic<std::uint64_t> host_since;  ///< when it got them, in ticks
+  std::atomic<std::uint32_t> epoch, recoveries;
+  std::atomic<std::uint64_t> held_bytes;  ///< of slabs
+};
+
 /// One operation, in the slot of its ticket modulo the capacity. Times are ticks() of this node.
 struct FlightSlot {
   std::atomic<std::uint64_t> ticket;     ///< stored last; 0: empty
   std::atomic<std::uint64_t> issued;     ///< given to the engine
   std::atomic<std::uint64_t> completed;  ///< its batch was found done; 0: not yet
-  std::atomic<std::uint64_t> queue;      ///< its index, from 1; 0: it was on none
+  std::atomic<std::uint64_t> queue;      ///< see queue_in() and opcode_in()
 };
 static_assert(sizeof(FlightSlot) == 32);
 
@@ -44,9 +60,24 @@ struct ActivitySlot {
 };
 static_assert(sizeof(ActivitySlot) == 128);
 
-inline constexpr std::uint64_t kFlightVersion = 2;
-inline constexpr std::uint64_t kFlightDataOffset = 64;
-static_assert(sizeof(FlightHeader) <= kFlightDataOffset);
+/// The index of its queue, from 1; 0: it was on none.
+constexpr std::uint32_t queue_in(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word);
+}
+constexpr std::uint32_t opcode_in(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+constexpr std::uint64_t flight_word(std::uint32_t opcode, std::uint32_t queue) noexcept {
+  return std::uint64_t{opcode} << 32 | queue;
+}
+
+/// Of the shared memory, as it shows in /proc.
+inline constexpr const char* kFlightLabel = "troupe-flight";
+inline constexpr std::uint64_t kFlightVersion = 3;
+inline constexpr std::uint64_t kFlightBoardOffset = 64;
+inline constexpr std::uint64_t kFlightDataOffset = 512;
+static_assert(sizeof(FlightHeader) <= kFlightBoardOffset);
+static_assert(kFlightBoardOffset + sizeof(FlightBoard) <= kFlightDataOffset);
 
 /// Where the ring of activities is.
 inline std::uint64_t activities_offset(std::uint64_t capacity) noexcept {

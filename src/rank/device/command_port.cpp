@@ -420,6 +420,19 @@ void CommandPort::turn_to(std::shared_ptr<HostLink> link) {
   first_in_ring_ = tickets_.submitted() + 1;
   replies_ = link->replies();
   link_ = std::move(link);
+  show_host();
+}
+
+void CommandPort::show_host() {
+  if (options_.flight == nullptr) return;
+  auto& board = options_.flight->board();
+  board.host_since.store(ticks(), std::memory_order_relaxed);
+  board.host_pid.store(link_->header().host_pid.load(), std::memory_order_relaxed);
+}
+
+void CommandPort::ready(const HostLink& link) {
+  const std::lock_guard lock(submit_mutex_);
+  if (link_.get() == &link) show_host();
 }
 
 void CommandPort::save_taken() {

@@ -185,6 +185,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   /// The first device host's rings.
   void attach(std::shared_ptr<HostLink> link);
+  /// A device host has come up: its process is known from now on.
+  void ready(const HostLink& link);
   /// The current host is dead, or lost and silent: its in-flight commands fail with `error`,
   /// buffers they were writing go stale, and whatever it had not taken moves to `next`, where
   /// submissions go from now on.
@@ -323,6 +325,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// What a host that stopped has answered.
   Settled take_answers(Resolved& resolved);
   void turn_to(std::shared_ptr<HostLink> link);
+  /// On the board of the flight recorder.
+  void show_host();
   /// Notes what the command with this ticket names, until it is answered.
   void note_use(TicketTable::Slot& slot, std::uint64_t ticket, const Operand& operand,
                 Access access);

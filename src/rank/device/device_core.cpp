@@ -88,6 +88,7 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   if (core->options_.listener) core->tell(device_message::Listen{core->options_.listener});
   if (const auto& text = description.wait(); !text.ok()) return text.error();
   core->info_ = parse_info(*description.wait());
+  core->flight_->show_device(core->info_.name);
   core->watch_health();
   return core;
 }
@@ -190,12 +191,20 @@ Result<void> DeviceCore::make_slab(std::uint32_t region, std::uint64_t bytes) {
   auto future = made->future();
   if (auto told = actor_.tell(device_message::MakeSlab{region, bytes, std::move(made)}); !told)
     return told;
-  return future.wait();
+  auto outcome = future.wait();
+  if (outcome.ok()) {
+    const std::lock_guard lock(dropped_mutex_);
+    slab_bytes_[region] = bytes;
+    flight_->board().held_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  return outcome;
 }
 
 void DeviceCore::drop_slab(std::uint32_t region) {
   tell(device_message::DropRegion{region});
   const std::lock_guard lock(dropped_mutex_);
+  if (const auto slab = slab_bytes_.extract(region); !slab.empty())
+    flight_->board().held_bytes.fetch_sub(slab.mapped(), std::memory_order_relaxed);
   if (slab_dropped_) slab_dropped_(region);
 }
 

@@ -147,6 +147,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   std::unique_ptr<HealthWatch> health_watch_;
   std::mutex dropped_mutex_;
   std::function<void(std::uint32_t)> slab_dropped_;
+  std::map<std::uint32_t, std::uint64_t> slab_bytes_;  ///< by region
   Loans loans_;
   MemoryPool slabs_;
   MemoryPool pinned_;

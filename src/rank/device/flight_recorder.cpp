@@ -97,6 +97,13 @@ bool write_new(const std::string& path, std::string_view text) {
   return static_cast<bool>(file);
 }
 
+template <std::size_t kSize>
+void put_text(std::string_view text, char (&array)[kSize]) {
+  const auto length = std::min(text.size(), kSize - 1);
+  std::memcpy(array, text.data(), length);
+  array[length] = '\0';
+}
+
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
@@ -126,7 +133,7 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) 
   options.slots = std::max(options.records, options.slots);
   if (options.slots != 0) options.slots = std::bit_ceil(options.slots);
   if (options.job.empty()) options.job = std::to_string(::getpid());
-  auto segment = ipc::SharedMemory::create("troupe-flight",
+  auto segment = ipc::SharedMemory::create(wire::kFlightLabel,
                                            wire::flight_bytes(options.slots, options.activities));
   if (!segment) return segment.error();
   auto& header = *reinterpret_cast<wire::FlightHeader*>(segment->data());
@@ -144,6 +151,12 @@ FlightRecorder::FlightRecorder(Options options, ipc::SharedMemory segment, ipc::
       segment_(std::move(segment)),
       slots_(std::make_unique<Slot[]>(options_.slots)),
       bell_(std::move(bell)) {
+  auto& own = board();
+  own.rank = options_.rank;
+  own.size = options_.size;
+  own.began_ns = SteadyClock::time().count();
+  put_text(options_.job, own.job);
+  own.pid.store(::getpid(), std::memory_order_release);
   if (options_.records == 0 || options_.directory == "none") return;
   catches_signal_ = catch_signal(bell_.fd());
   writer_ = std::thread([this] { serve(); });
@@ -154,6 +167,11 @@ FlightRecorder::~FlightRecorder() {
   ending_.store(true);
   bell_.ring();
   if (writer_.joinable()) writer_.join();
+}
+
+void FlightRecorder::show_device(std::string_view name) noexcept {
+  put_text(name, board().device);
+  board().described.store(1, std::memory_order_release);
 }
 
 void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& command,
@@ -223,7 +241,7 @@ std::optional<FlightRecorder::Record> FlightRecorder::read(
     const auto completed = host.completed.load(std::memory_order_relaxed);
     record.issued = reading.time_of(host.issued.load(std::memory_order_relaxed));
     if (completed != 0) record.completed = reading.time_of(completed);
-    record.queue = static_cast<std::uint32_t>(host.queue.load(std::memory_order_relaxed));
+    record.queue = wire::queue_in(host.queue.load(std::memory_order_relaxed));
   }
   return record;
 }

@@ -49,6 +49,13 @@ class FlightRecorder {
   /// The device hosts' part.
   [[nodiscard]] int segment_fd() const noexcept { return segment_.fd(); }
 
+  /// What other processes see of this rank.
+  [[nodiscard]] wire::FlightBoard& board() noexcept {
+    return *reinterpret_cast<wire::FlightBoard*>(segment_.data() + wire::kFlightBoardOffset);
+  }
+  /// The device is there. Once.
+  void show_device(std::string_view name) noexcept;
+
   /// A command was pushed. `collective`: its number among the collectives of its communicator in
   /// its epoch, from 1; 0: it is none. The caller serialises.
   void submitted(std::uint64_t ticket, const detail::CommandView& command,

@@ -198,6 +198,10 @@ void WorldActor::restore(std::uint32_t round, std::int64_t step) {
   if (!core_->status().ask_restore(round, step))
     (void)core_->actor().tell(Restored{round, {}, -1, 0});
 }
+void WorldActor::close_world() {
+  core_->device().flight().board().active.store(0, std::memory_order_relaxed);
+  core_->status().close();
+}
 void WorldActor::halt(std::uint32_t round) {
   core_->device().tell(DeviceOrder{DeviceDone::Order::halt, round});
 }
@@ -368,6 +372,11 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<
   failed_.reset();
   if (core_->options().collector != nullptr) trace_recovery(epoch, reports);
   core_->status().activate(epoch, stable, reports, member_.excluded());
+  auto& board = core_->device().flight().board();
+  board.epoch.store(epoch, std::memory_order_relaxed);
+  board.recoveries.store(static_cast<std::uint32_t>(core_->status().recoveries().size()),
+                         std::memory_order_relaxed);
+  board.active.store(1, std::memory_order_relaxed);
   revived_at_ = context().now();
   core_->device().tell(device_message::WorldActive{});
 }

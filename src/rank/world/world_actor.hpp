@@ -113,7 +113,7 @@ class WorldActor
  private:
   // FollowerActions
   void send(const WorldMessage& message) override { relay_.up(message); }
-  void close_world() override { core_->status().close(); }
+  void close_world() override;
   void halt(std::uint32_t round) override;
   void quiesce(std::uint32_t round) override;
   void replace(std::uint32_t round) override;

@@ -125,6 +125,7 @@ void DeviceActor::on(FromHost from) {
       });
       libraries_.warm_up(*host);
       libraries_.lacks(host->header().unknown.text());
+      port_->ready(*host);
       described_->resolve(message.text);  // the first one's counts
       return protocol_.ready(from.link, now);
     case ControlKind::library_opened:
