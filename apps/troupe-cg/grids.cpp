@@ -13,13 +13,15 @@ std::size_t at(std::int64_t index) {
 template <class Index>
 void reorder(const StencilOptions& grid, RowOrder order, LocalProblem<Index>& problem) {
   if (order == RowOrder::old) {
-    problem = in_old_order(problem);
+    problem = in_old_order(problem, grid.threads);
     return;
   }
   std::vector<std::int32_t> colours(at(problem.rows));
-  for (std::int64_t row = 0; row < problem.rows; ++row)
-    colours[at(row)] = colour(grid, problem.first_row + row);
-  renumber(problem, std::span<const std::int32_t>(colours));
+  for_ranges(grid.threads, problem.rows, [&](std::int64_t begin, std::int64_t end) {
+    for (auto row = begin; row < end; ++row)
+      colours[at(row)] = colour(grid, problem.first_row + row);
+  });
+  renumber(problem, std::span<const std::int32_t>(colours), grid.threads);
 }
 
 /// Directly where every rank has its own box.

@@ -111,27 +111,34 @@ LocalProblem<Index> split(const LocalRows& rows, const RowBlocks& blocks) {
 /// moved_to(c), and the entries of a row are sorted anew.
 template <class Index, class MovedTo>
 CsrMatrix<Index> reordered(const CsrMatrix<Index>& matrix, std::span<std::int64_t> order,
-                           std::int64_t first, MovedTo moved_to) {
+                           std::int64_t first, std::int32_t threads, MovedTo moved_to) {
   CsrMatrix<Index> result;
   result.rows = matrix.rows;
   result.columns = matrix.columns;
   result.row_begin.reserve(order.size() + 1);
   result.row_begin.push_back(0);
-  result.column.reserve(matrix.column.size());
-  result.value.reserve(matrix.value.size());
-  std::vector<std::pair<Index, double>> entries;
   for (const auto from : order) {
     const auto row = at(from - first);
-    entries.clear();
-    for (auto k = at(matrix.row_begin[row]); k < at(matrix.row_begin[row + 1]); ++k)
-      entries.emplace_back(moved_to(matrix.column[k]), matrix.value[k]);
-    std::sort(entries.begin(), entries.end());
-    for (const auto& [column, value] : entries) {
-      result.column.push_back(column);
-      result.value.push_back(value);
-    }
-    result.row_begin.push_back(static_cast<std::int64_t>(result.column.size()));
+    result.row_begin.push_back(result.row_begin.back() + matrix.row_begin[row + 1] -
+                               matrix.row_begin[row]);
   }
+  result.column.resize(matrix.column.size());
+  result.value.resize(matrix.value.size());
+  for_ranges(threads, std::ssize(order), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::pair<Index, double>> entries;
+    for (auto i = begin; i < end; ++i) {
+      const auto row = at(order[at(i)] - first);
+      entries.clear();
+      for (auto k = at(matrix.row_begin[row]); k < at(matrix.row_begin[row + 1]); ++k)
+        entries.emplace_back(moved_to(matrix.column[k]), matrix.value[k]);
+      std::sort(entries.begin(), entries.end());
+      auto to = at(result.row_begin[at(i)]);
+      for (const auto& [column, value] : entries) {
+        result.column[to] = column;
+        result.value[to++] = value;
+      }
+    }
+  });
   return result;
 }
 
@@ -194,14 +201,24 @@ std::vector<Index> new_numbers(const LocalProblem<Index>& problem) {
 }
 
 template <class Index>
-void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours) {
+void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours,
+              std::int32_t threads) {
   std::vector<std::int64_t> order(at(problem.rows));  // the present number of each new one
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  const auto by_colour = [&](std::int64_t a, std::int64_t b) {
-    return colours[at(problem.permutation[at(a)])] < colours[at(problem.permutation[at(b)])];
+  // A counting sort, first of the interior rows and then of the boundary.
+  const auto sort_by_colour = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> place;  // of each colour's next row
+    const auto colour_of = [&](std::int64_t row) {
+      return at(colours[at(problem.permutation[at(row)])]);
+    };
+    for (auto row = begin; row < end; ++row) {
+      if (colour_of(row) + 1 >= place.size()) place.resize(colour_of(row) + 2);
+      ++place[colour_of(row) + 1];
+    }
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    for (auto row = begin; row < end; ++row) order[at(begin + place[colour_of(row)]++)] = row;
   };
-  std::stable_sort(order.begin(), order.begin() + problem.interior_rows, by_colour);
-  std::stable_sort(order.begin() + problem.interior_rows, order.end(), by_colour);
+  sort_by_colour(0, problem.interior_rows);
+  sort_by_colour(problem.interior_rows, problem.rows);
   std::vector<Index> moved_to(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) moved_to[at(order[i])] = static_cast<Index>(i);
 
@@ -209,13 +226,15 @@ void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colour
   for (std::size_t i = 0; i < order.size(); ++i) permutation[i] = problem.permutation[at(order[i])];
   problem.permutation = std::move(permutation);
   const std::span rows(order);
-  problem.own = reordered(problem.own, rows, 0, [&](Index row) { return moved_to[at(row)]; });
-  problem.foreign = reordered(problem.foreign, rows.subspan(at(problem.interior_rows)),
-                              problem.interior_rows, [](Index in_halo) { return in_halo; });
+  problem.own =
+      reordered(problem.own, rows, 0, threads, [&](Index row) { return moved_to[at(row)]; });
+  problem.foreign =
+      reordered(problem.foreign, rows.subspan(at(problem.interior_rows)), problem.interior_rows,
+                threads, [](Index in_halo) { return in_halo; });
 }
 
 template <class Index>
-LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem) {
+LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem, std::int32_t threads) {
   LocalProblem<Index> result;
   result.first_row = problem.first_row;
   result.rows = problem.rows;
@@ -227,7 +246,7 @@ LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem) {
   std::iota(result.permutation.begin(), result.permutation.end(), std::int64_t{0});
   const auto numbers = new_numbers(problem);
   std::vector<std::int64_t> order(numbers.begin(), numbers.end());
-  result.own = reordered(problem.own, std::span(order), 0, [&](Index row) {
+  result.own = reordered(problem.own, std::span(order), 0, threads, [&](Index row) {
     return static_cast<Index>(problem.permutation[at(row)]);
   });
   auto& foreign = result.foreign;
@@ -326,8 +345,8 @@ Array<double> right_hand_side(const LocalProblem<Index>& problem, std::uint64_t 
   template Result<LocalProblem<Index>> partition(const LocalRows&, const RowBlocks&,              \
                                                  std::int32_t);                                   \
   template std::vector<Index> new_numbers(const LocalProblem<Index>&);                            \
-  template LocalProblem<Index> in_old_order(const LocalProblem<Index>&);                          \
-  template void renumber(LocalProblem<Index>&, std::span<const std::int32_t>);                    \
+  template LocalProblem<Index> in_old_order(const LocalProblem<Index>&, std::int32_t);            \
+  template void renumber(LocalProblem<Index>&, std::span<const std::int32_t>, std::int32_t);      \
   template Result<SendPlan<Index>> send_plan(const LocalProblem<Index>&,                          \
                                              std::span<const Request>);                           \
   template Array<double> diagonal(const LocalProblem<Index>&);                                    \

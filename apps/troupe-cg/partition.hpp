@@ -62,14 +62,16 @@ Result<LocalProblem<Index>> partition(const LocalRows& rows, const RowBlocks& bl
 /// of the first colour come first, and within a colour they keep their order. A Gauss-Seidel sweep
 /// over rows that are ordered by colours has as many steps as there are colours, because rows of
 /// one colour do not depend on each other. `colours` has the colour of each row, by its old local
-/// number, from 0.
+/// number, from 0. Runs on `threads` threads.
 template <class Index>
-void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours);
+void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours,
+              std::int32_t threads);
 
 /// The same part with the rows in their old order, as a Gauss-Seidel sweep of a reference takes
-/// them. No row counts as an interior one: a product then waits for all of the halo.
+/// them. No row counts as an interior one: a product then waits for all of the halo. Runs on
+/// `threads` threads.
 template <class Index>
-LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem);
+LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem, std::int32_t threads);
 
 /// local old -> local new
 template <class Index>

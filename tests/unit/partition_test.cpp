@@ -94,7 +94,7 @@ void expect_equals_serial(const Matrix& matrix, const RowBlocks& blocks,
       std::vector<std::int32_t> colours(at(problem->rows));
       for (std::size_t i = 0; i < colours.size(); ++i)
         colours[i] = static_cast<std::int32_t>(i * i) % colour_count;
-      renumber(*problem, std::span<const std::int32_t>(colours));
+      renumber(*problem, std::span<const std::int32_t>(colours), 2);
       for (std::int64_t row = 1; row < problem->rows; ++row) {
         if (row == problem->interior_rows) continue;
         EXPECT_LE(colours[at(problem->permutation[at(row - 1)])],
