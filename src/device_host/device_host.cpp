@@ -131,7 +131,8 @@ int DeviceHost::run() {
     open_lane(lane);
   // A library that loads its kernels stops all that is queued from then on until the running
   // kernels end. Within a host a collective ends by itself, because no rank launches it before all
-  // are there; elsewhere it may wait for a rank that waits for the library.
+  // are there; elsewhere it may wait for a rank that waits for the library: all are opened before
+  // the first one.
   if (options_.other_hosts != 0) {
     for (const auto& stamp : header().libraries) {
       if (const auto lane = known_library_lane(stamp.library())) open_lane(*lane);

@@ -178,6 +178,9 @@ class DeviceHost {
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open
   /// it. Errors: why it cannot be opened, or was given up.
   Result<bool> lane_ready(Lane lane);
+  /// In a world of several hosts: whether a library is being opened. Its kernels stop what is
+  /// queued behind them until the running ones end, and a collective might wait for just that.
+  [[nodiscard]] bool opening_keeps_collectives() const;
   void open_lane(Lane lane);
   void lane_opened(Lane lane, const Result<void>& opened, const Result<void>& detour);
   /// A call of the lane's library has failed, and the context is sound.

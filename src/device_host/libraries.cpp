@@ -31,6 +31,14 @@ void DeviceHost::know_libraries() {
   }
 }
 
+bool DeviceHost::opening_keeps_collectives() const {
+  if (options_.other_hosts == 0) return false;
+  for (std::size_t i = 0; i < lanes_in_use(); ++i) {
+    if (actors_[static_cast<Lane>(i)].state == LaneActor::State::opening) return true;
+  }
+  return false;
+}
+
 Result<bool> DeviceHost::lane_ready(Lane lane) {
   auto& actor = actors_[lane];
   switch (actor.state) {

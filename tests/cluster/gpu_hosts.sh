@@ -68,14 +68,20 @@ on_two() {
   fi
 }
 
-# succeeds NAME COMMAND...: its output is in OUT/hosts-NAME.log; the time it took is a figure
+# succeeds NAME COMMAND...: its output is in OUT/hosts-NAME.log; the time it took is a figure. What fails is told at the end, too: what
+# follows is tried, as machines with GPUs are rare
 : >"$out/hosts.json"
+failures=()
 succeeds() {
   local name=$1 status=0 log=$out/hosts-$1.log began
   shift
   began=$(date +%s%N)
   on_two "$@" >"$log" 2>&1 || status=$?
-  ((status == 0)) || { tail -n 20 "$log" && fail "$name: exit status $status"; }
+  if ((status != 0)); then
+    tail -n 20 "$log"
+    failures+=("$name: exit status $status")
+    return 1
+  fi
   note "$name: $(tail -n 1 "$log")"
   figure "$name, the whole job" "$((($(date +%s%N) - began) / 1000000))" ms
 }
@@ -89,7 +95,7 @@ if [[ $way == namespaces ]]; then
   on_two troupe-info >"$out/hosts-info.log" 2>&1 ||
     skip "no job starts on network namespaces here ($(tail -n 1 "$out/hosts-info.log"))"
 fi
-succeeds info troupe-info
+succeeds info troupe-info || true
 if [[ $way == namespaces ]]; then
   for host in h1 h2; do shows "$out/hosts-info.log" "host $host \(local rank 0\)"; done
 fi
@@ -102,10 +108,10 @@ for name in collectives collective_check reformation checkpoint absent hidden_fa
   [[ $name == collective_check ]] && options=(--check collectives)
   [[ $name == absent || $name == hidden_fault ]] && options=(--op-timeout 1s --heartbeat-timeout 1s)
   [[ $name == grow ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 200ms)
-  succeeds "$name" troupe-mpi-tests --case "$name" "${options[@]}"
+  succeeds "$name" troupe-mpi-tests --case "$name" "${options[@]}" || true
 done
 for name in tokens token_order token_faults; do
-  succeeds "$name-nccl" troupe-mpi-tests --case "$name" --token-path nccl --replay off "${many[@]}"
+  succeeds "$name-nccl" troupe-mpi-tests --case "$name" --token-path nccl --replay off "${many[@]}" || true
 done
 
 # From a fault to the next verified all_reduce, by every way there is.
@@ -114,7 +120,7 @@ kinds=kill,segv,hang
 for standby in world local off; do
   report=$out/hosts-drill-$standby.json
   succeeds "drill-$standby" troupe-drill --standby $standby --kinds $kinds --repetitions 2 --kept 16MiB \
-    --heartbeat-timeout 1s --json "$report" "${many[@]}"
+    --heartbeat-timeout 1s --json "$report" "${many[@]}" || continue
   while read -r line; do
     [[ $line == *wall_ms_median* ]] || continue
     figure "$(field "$line" name): fault to verified all_reduce" "$(field "$line" wall_ms_median)" ms
@@ -123,24 +129,30 @@ done
 
 # The solver, undisturbed and with a fault of each rank: the same answer in as many iterations.
 solve=(troupe-cg --stencil 32 --tol 1e-10 --check-every 5 --commit-every 10)
-succeeds cg "${solve[@]}" --json "$out/hosts-cg.json"
-succeeds cg-faults "${solve[@]}" --json "$out/hosts-cg-faults.json" --fault kill@15:1 --fault kill@25:0
-shows "$out/hosts-cg-faults.json" '"repeated_iterations"' 2
-[[ $(value "$out/hosts-cg.json" iterations) == "$(value "$out/hosts-cg-faults.json" iterations)" ]] ||
-  fail "the faults have changed the number of iterations"
+if succeeds cg "${solve[@]}" --json "$out/hosts-cg.json" &&
+  succeeds cg-faults "${solve[@]}" --json "$out/hosts-cg-faults.json" --fault kill@15:1 --fault kill@25:0; then
+  shows "$out/hosts-cg-faults.json" '"repeated_iterations"' 2
+  [[ $(value "$out/hosts-cg.json" iterations) == "$(value "$out/hosts-cg-faults.json" iterations)" ]] ||
+    failures+=("the faults have changed the number of iterations")
+fi
 
 if [[ -x $bin/token_bench ]]; then
-  succeeds token_bench token_bench --token-path network --repetitions 5 --size 256MiB --json "$out/hosts-tokens.json"
+  touch "$out/hosts-tokens.json" "$out/hosts-tokens-nccl.json"
+  succeeds token_bench token_bench --token-path network --repetitions 5 --size 256MiB --json "$out/hosts-tokens.json" || true
   while read -r line; do
     [[ $line == *ratio* ]] || continue
     figure "$(field "$line" name) over the network" "$(field "$line" troupe)" "$(field "$line" unit)"
     figure "$(field "$line" name) over the network, troupe/MPI" "$(field "$line" ratio)" x
   done <"$out/hosts-tokens.json"
-  succeeds token_bench_nccl token_bench --token-path nccl --repetitions 5 --size 256MiB --json "$out/hosts-tokens-nccl.json"
+  succeeds token_bench_nccl token_bench --token-path nccl --repetitions 5 --size 256MiB --json "$out/hosts-tokens-nccl.json" || true
   while read -r line; do
     [[ $line == *ratio* ]] || continue
     figure "$(field "$line" name) by NCCL" "$(field "$line" troupe)" "$(field "$line" unit)"
   done <"$out/hosts-tokens-nccl.json"
+fi
+if ((${#failures[@]} > 0)); then
+  for failure in "${failures[@]}"; do note "FAILED: $failure"; done
+  exit 1
 fi
 if [[ $way == namespaces ]]; then
   note "passed on two network namespaces"

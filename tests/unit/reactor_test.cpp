@@ -241,9 +241,11 @@ class Reactor : public ::testing::Test {
   static constexpr std::uint64_t kRing = 1u << 16;
   static constexpr std::uint32_t kUnusedLane = kLaneCount - 1;
 
-  explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event) {
+  explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event,
+                   bool other_hosts = false) {
     script = &script_;
     script_.lanes_open = lanes_open;
+    script_.blas_opens = !other_hosts;  // where they are all libraries are opened at the start
     segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
     auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0, 0)).take();
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
@@ -264,7 +266,8 @@ class Reactor : public ::testing::Test {
                                     .socket_fd = sockets.second.release(),
                                     .flight_fd = ::dup(flight.fd()),
                                     .in_process = 1,
-                                    .completion = static_cast<std::uint32_t>(completion)};
+                                    .completion = static_cast<std::uint32_t>(completion),
+                                    .other_hosts = other_hosts ? 1 : 0};
     host_ = DeviceHost::create(options).take();
     thread_ = std::thread([this] { (void)host_->run(); });
     EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);
@@ -547,6 +550,22 @@ TEST_F(Reactor, ALibraryIsOpenedWhenACommandNeedsItAndHoldsUpNobody) {
             (std::vector<std::string>{"vector.multiply", "vector.multiply", "collective.all_reduce",
                                       "blas.dot", "vector.multiply"}));
   EXPECT_EQ(script_.blas_opened, 2) << "its lane and its detour";
+}
+
+class ReactorOfSeveralHosts : public Reactor {
+ protected:
+  ReactorOfSeveralHosts() : Reactor(true, wire::Completion::event, true) {}
+};
+
+// What is queued behind a library that loads its kernels waits for the running ones, and a
+// collective may run until another host comes.
+TEST_F(ReactorOfSeveralHosts, NoCollectiveBeginsWhileALibraryIsOpened) {
+  script_.reached.store(true);
+  submit_all_reduce();
+  await_answer(submit(multiply(4, 5)));
+  EXPECT_FALSE(has_run("collective.all_reduce"));
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_TRUE(runs("collective.all_reduce"));
 }
 
 TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
