@@ -19,59 +19,80 @@
 namespace troupe::heat {
 namespace {
 
-// A rank's points have no margin: `faces` copies its six faces to one buffer, which the neighbours
-// get, and `advance` reads theirs from another one. Bit n of `sides`: there is a neighbour at side
-// n; beyond other sides it is cold.
+// A rank's points have no margin: `pack` copies a face to where its neighbour gets it from, and
+// `shell` reads those of all neighbours from one buffer, in the order of the sides. Bit n of
+// `sides`: there is a neighbour at side n; beyond the others it is cold.
 constexpr auto kSource = R"(
-template <class T>
-__global__ void faces(int nx, int ny, int nz, const T* u, T* out) {
-  const int across_x = ny * nz, across_y = nx * nz, across_z = nx * ny;
-  int at = blockIdx.x * blockDim.x + threadIdx.x;
-  if (at >= 2 * (across_x + across_y + across_z)) return;
-  T* const to = out + at;
-  int x, y, z;
-  if (at < 2 * across_x) {
-    x = at < across_x ? 0 : nx - 1;
-    at %= across_x;
-    y = at % ny;
-    z = at / ny;
-  } else if ((at -= 2 * across_x) < 2 * across_y) {
-    y = at < across_y ? 0 : ny - 1;
-    at %= across_y;
-    x = at % nx;
-    z = at / nx;
-  } else {
-    at -= 2 * across_y;
-    z = at < across_z ? 0 : nz - 1;
-    at %= across_z;
-    x = at % nx;
-    y = at / nx;
-  }
-  *to = u[x + nx * (y + (long long)ny * z)];
+struct Box { int nx, ny, nz; };
+typedef long long Index;
+__device__ Index index_of(Box b, int x, int y, int z) { return x + b.nx * (y + (Index)b.ny * z); }
+
+// The point of a face that this thread has; false: there is none.
+__device__ bool point_of(Box b, int side, int* x, int* y, int* z, int* at) {
+  *at = blockIdx.x * blockDim.x + threadIdx.x;
+  const int along = side < 2 ? b.ny : b.nx, across = side < 4 ? b.nz : b.ny, last = side & 1;
+  const int i = *at % along, j = *at / along;
+  *x = side < 2 ? last * (b.nx - 1) : i;
+  *y = side < 2 ? i : side < 4 ? last * (b.ny - 1) : j;
+  *z = side < 4 ? j : last * (b.nz - 1);
+  return j < across;
 }
 
 template <class T>
-__global__ void advance(int nx, int ny, int nz, int sides, T courant, const T* u, const T* others, T* out) {
+__global__ void pack(Box b, int side, const T* u, T* out) {
+  int x, y, z, at;
+  if (point_of(b, side, &x, &y, &z, &at)) out[at] = u[index_of(b, x, y, z)];
+}
+
+// All points but those that need a neighbour's.
+template <class T>
+__global__ void inner(Box b, int sides, T courant, const T* u, T* out) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   const int z = blockIdx.z;
-  if (x >= nx || y >= ny) return;
-  const T* const lower_x = others;
-  const T* const upper_x = lower_x + ny * nz;
-  const T* const lower_y = upper_x + ny * nz;
-  const T* const upper_y = lower_y + nx * nz;
-  const T* const lower_z = upper_y + nx * nz;
-  const T* const upper_z = lower_z + nx * ny;
-  const long long row = nx, plane = row * ny, at = x + row * y + plane * z;
+  const bool first[] = {x == 0, y == 0, z == 0};
+  const bool last[] = {x == b.nx - 1, y == b.ny - 1, z == b.nz - 1};
+  if (x >= b.nx || y >= b.ny) return;
+  for (int axis = 0; axis < 3; ++axis)
+    if ((first[axis] && sides >> 2 * axis & 1) || (last[axis] && sides >> 2 * axis & 2)) return;
+  const Index row = b.nx, plane = row * b.ny, at = index_of(b, x, y, z);
   T sum = 0;
-  if (x > 0) sum += u[at - 1]; else if (sides & 1) sum += lower_x[y + ny * z];
-  if (x < nx - 1) sum += u[at + 1]; else if (sides & 2) sum += upper_x[y + ny * z];
-  if (y > 0) sum += u[at - row]; else if (sides & 4) sum += lower_y[x + nx * z];
-  if (y < ny - 1) sum += u[at + row]; else if (sides & 8) sum += upper_y[x + nx * z];
-  if (z > 0) sum += u[at - plane]; else if (sides & 16) sum += lower_z[x + nx * y];
-  if (z < nz - 1) sum += u[at + plane]; else if (sides & 32) sum += upper_z[x + nx * y];
+  if (!first[0]) sum += u[at - 1];
+  if (!last[0]) sum += u[at + 1];
+  if (!first[1]) sum += u[at - row];
+  if (!last[1]) sum += u[at + row];
+  if (!first[2]) sum += u[at - plane];
+  if (!last[2]) sum += u[at + plane];
+  out[at] = u[at] + courant * (sum - 6 * u[at]);
+}
+
+// The points of a face. Those of an edge belong to two, and get the same value twice.
+template <class T>
+__global__ void shell(Box b, int sides, int side, T courant, const T* u, const T* others, T* out) {
+  int x, y, z, unused;
+  if (!point_of(b, side, &x, &y, &z, &unused)) return;
+  const int across_x = b.ny * b.nz, across_y = b.nx * b.nz, across_z = b.nx * b.ny;
+  const T* const lower_x = others;
+  const T* const upper_x = lower_x + across_x;
+  const T* const lower_y = upper_x + across_x;
+  const T* const upper_y = lower_y + across_y;
+  const T* const lower_z = upper_y + across_y;
+  const T* const upper_z = lower_z + across_z;
+  const Index row = b.nx, plane = row * b.ny, at = index_of(b, x, y, z);
+  T sum = 0;
+  if (x > 0) sum += u[at - 1]; else if (sides & 1) sum += lower_x[y + b.ny * z];
+  if (x < b.nx - 1) sum += u[at + 1]; else if (sides & 2) sum += upper_x[y + b.ny * z];
+  if (y > 0) sum += u[at - row]; else if (sides & 4) sum += lower_y[x + b.nx * z];
+  if (y < b.ny - 1) sum += u[at + row]; else if (sides & 8) sum += upper_y[x + b.nx * z];
+  if (z > 0) sum += u[at - plane]; else if (sides & 16) sum += lower_z[x + b.nx * y];
+  if (z < b.nz - 1) sum += u[at + plane]; else if (sides & 32) sum += upper_z[x + b.nx * y];
   out[at] = u[at] + courant * (sum - 6 * u[at]);
 }
 )";
+
+/// The kernels' Box.
+struct Extents {
+  int nx, ny, nz;
+};
 
 template <Element T>
 class Heat {
@@ -88,9 +109,12 @@ class Heat {
         faults_(runtime, options.faults) {
     const std::string of_type = std::is_same_v<T, float> ? "<float>" : "<double>";
     const auto module =
-        device_.compile(kSource, {.names = {"faces" + of_type, "advance" + of_type}}).get();
-    faces_ = module.kernel("faces" + of_type);
-    advance_ = module.kernel("advance" + of_type);
+        device_
+            .compile(kSource, {.names = {"pack" + of_type, "inner" + of_type, "shell" + of_type}})
+            .get();
+    pack_ = module.kernel("pack" + of_type);
+    inner_ = module.kernel("inner" + of_type);
+    shell_ = module.kernel("shell" + of_type);
   }
 
   /// All steps; fills in the report.
@@ -145,32 +169,41 @@ class Heat {
     return sequence_.run();
   }
 
+  /// The faces travel while the points are computed that do not need them.
   Future<void> step(const GpuRef<T>& from, const GpuRef<T>& to) {
-    constexpr int kThreads = 256;
-    const auto nx = static_cast<int>(domain_.points[0]), ny = static_cast<int>(domain_.points[1]),
-               nz = static_cast<int>(domain_.points[2]);
-    int sides = 0;
+    const Extents box{static_cast<int>(domain_.points[0]), static_cast<int>(domain_.points[1]),
+                      static_cast<int>(domain_.points[2])};
+    const auto courant = static_cast<T>(options_.courant);
+    std::vector<int> shared;  // sides with a neighbour
     std::vector<Transfer<T>> sends, receives;
+    int sides = 0;
     for (int side = 0; side < 6; ++side) {
       const int there = domain_.neighbour(side);
       if (there < 0) continue;
+      shared.push_back(side);
       sides |= 1 << side;
       const auto offset = domain_.face_offset(side), length = domain_.face(side / 2);
       sends.push_back({sent_.slice(offset, length), Rank(there)});
       receives.push_back({received_.slice(offset, length), Rank(there)});
+      device_.launch(pack_, on_face(side), box, side, read(from), write(sends.back().data));
     }
-    if (sides != 0) {
-      device_.launch(faces_,
-                     {.grid = (domain_.faces() + kThreads - 1) / kThreads,
-                      .block = kThreads,
-                      .repeatable = true},
-                     nx, ny, nz, read(from), write(sent_));
-      world_.exchange<T>(sends, receives);
-    }
-    return device_.launch(
-        advance_,
-        {.grid = {(nx + 31) / 32, (ny + 7) / 8, nz}, .block = {32, 8}, .repeatable = true}, nx, ny,
-        nz, sides, static_cast<T>(options_.courant), read(from), read(received_), write(to));
+    if (sides != 0) world_.exchange<T>(sends, receives);
+    auto last = device_.launch(inner_,
+                               {.grid = {(box.nx + 31) / 32, (box.ny + 7) / 8, box.nz},
+                                .block = {32, 8},
+                                .repeatable = true},
+                               box, sides, courant, read(from), write(to));
+    for (const int side : shared)
+      last = device_.launch(shell_, on_face(side), box, sides, side, courant, read(from),
+                            read(received_), write(to));
+    return last;
+  }
+
+  [[nodiscard]] LaunchOptions on_face(int side) const {
+    constexpr int kThreads = 256;
+    return {.grid = (domain_.face(side / 2) + kThreads - 1) / kThreads,
+            .block = kThreads,
+            .repeatable = true};
   }
 
   /// With the scheme's exact solution. A step rounds each of its eight operations by half a unit at
@@ -195,7 +228,7 @@ class Heat {
   const Domain domain_;
   GpuRef<T> a_, b_;            ///< before and after a step
   GpuRef<T> sent_, received_;  ///< faces: this rank's, and its neighbours'
-  Kernel faces_, advance_;
+  Kernel pack_, inner_, shell_;
   Sequence sequence_;
   FaultsOfRank faults_;
 };

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include <tridiagonal.hpp>
 #include "trial.hpp"
-#include "tridiagonal.hpp"
 
 // The library of apps/examples/library, which is built as one that is not troupe's: device hosts
 // load its half as a module of its own.

@@ -64,7 +64,8 @@ refused "$wrong has other operations of library tridiagonal than the program: bu
 refused "$wrong is no library for troupe: it does not export troupe_library_module"
 echo "not a module" >"$wrong"
 refused "$wrong cannot be loaded: "
-rm "$wrong" "$work/installed/libexec/troupe/$module"
+# troupe-torture brings one of the same name, in the last folder that is looked through.
+rm "$wrong" "$work/installed/libexec/troupe/$module" "$install_tree/libexec/troupe/$module"
 refused "there is no $module in $work/other, $work/installed/bin, "
 run 2 1 --library-path "$work/nowhere"
 says 1 "library-path: there is no folder $work/nowhere"
