@@ -1,7 +1,5 @@
 #include "hpcg.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +12,7 @@
 #include "hpcg_problem.hpp"
 #include "hpcg_result.hpp"
 #include "hpcg_system.hpp"
+#include "job_report.hpp"
 #include "load.hpp"
 
 namespace troupe::cg {
@@ -282,10 +281,7 @@ int rate(Runtime& runtime, const Options& options, const Watch& progress) {
   result.ranks = world.size();
   result.points = options.stencil;
   result.commit_every = options.commit_every;
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  result.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name);
+  result.devices = app::devices_of(runtime);
   FaultsOfRank faults(runtime, options.faults);
   std::unique_ptr<AnyRating> rating;
   Checkpoint checkpoint(runtime.device());
@@ -306,14 +302,9 @@ int rate(Runtime& runtime, const Options& options, const Watch& progress) {
   result.seconds = result.sets.back().seconds;
   take_differences(result);
   result.recoveries = world.recoveries();
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(result).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(result, options);
-  }
-  world.agree(written);
-  return result.valid() ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, result.valid(), options.json, [&] { return to_text(result); },
+      [&] { return to_json(result); });
 }
 
 }  // namespace troupe::cg

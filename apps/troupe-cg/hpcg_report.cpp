@@ -1,11 +1,7 @@
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "hpcg_result.hpp"
+#include "job_report.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "stencil.hpp"
@@ -239,7 +235,7 @@ std::string to_text(const HpcgResult& result) {
   return text;
 }
 
-Result<void> write_json(const HpcgResult& r, const Options& options) {
+nlohmann::json to_json(const HpcgResult& r) {
   const auto all = hpcg_document(r);
   auto sections = Json::object();
   for (const auto& [key, value] : all.items()) {
@@ -250,29 +246,24 @@ Result<void> write_json(const HpcgResult& r, const Options& options) {
     sets.push_back(
         {{"seconds", set.seconds}, {"scaled_residual", set.scaled_residual}, {"epoch", set.epoch}});
   }
-  const Json json = {{"app", "troupe-cg"},
-                     {"engine", r.engine},
-                     {"ranks", r.ranks},
-                     {"devices", r.devices},
-                     {"dtype", "f64"},
-                     {"precond", "mg"},
-                     {"rows", r.grid_rows[0]},
-                     {"nonzeros", r.grid_nonzeros[0]},
-                     {"iterations", r.iterations()},
-                     {"seconds", r.seconds},
-                     {"gflops", r.gflops()},
-                     {"valid", r.valid()},
-                     {"official_time", r.seconds >= kOfficialSeconds},
-                     {"relative_error", r.relative_error},
-                     {"reference_history", r.reference_history},
-                     {"sets", sets},
-                     {"recoveries", to_json(r.recoveries)},
-                     {"hpcg", sections}};
-  std::ofstream file(options.json);
-  file << json.dump(2) << '\n';
-  file.close();
-  if (!file) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  return {{"app", "troupe-cg"},
+          {"engine", r.engine},
+          {"ranks", r.ranks},
+          {"devices", r.devices},
+          {"dtype", "f64"},
+          {"precond", "mg"},
+          {"rows", r.grid_rows[0]},
+          {"nonzeros", r.grid_nonzeros[0]},
+          {"iterations", r.iterations()},
+          {"seconds", r.seconds},
+          {"gflops", r.gflops()},
+          {"valid", r.valid()},
+          {"official_time", r.seconds >= kOfficialSeconds},
+          {"relative_error", r.relative_error},
+          {"reference_history", r.reference_history},
+          {"sets", sets},
+          {"recoveries", app::to_json(r.recoveries)},
+          {"hpcg", sections}};
 }
 
 }  // namespace troupe::cg

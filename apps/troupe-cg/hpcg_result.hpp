@@ -91,7 +91,7 @@ RecoveryCost recovery_cost(const HpcgResult& result);
 nlohmann::ordered_json hpcg_document(const HpcgResult& result);
 /// The same as HPCG writes it: a line of KEY::KEY=VALUE for each value.
 std::string to_text(const HpcgResult& result);
-/// Errors: io.
-Result<void> write_json(const HpcgResult& result, const Options& options);
+/// The figures of the run, with that document as "hpcg".
+nlohmann::json to_json(const HpcgResult& result);
 
 }  // namespace troupe::cg

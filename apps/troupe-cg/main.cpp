@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include "distributed_matrix.hpp"
 #include "grids.hpp"
 #include "hpcg.hpp"
+#include "job_report.hpp"
 #include "load.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -189,11 +188,7 @@ int run(Runtime& runtime) {
   report.ranks = world.size();
   report.preconditioner = options.preconditioner;
   report.element_bytes = size_of(options.dtype);
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  report.devices =
-      world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                        runtime.device().info().name + " " + runtime.device().info().uuid);
+  report.devices = app::devices_of(runtime);
 
   Solve work{&runtime, &options, &report, make_progress(), FaultsOfRank(runtime, options.faults)};
   solve(work);
@@ -202,14 +197,9 @@ int run(Runtime& runtime) {
     if (world.rank() == 0) std::fprintf(stderr, "troupe-cg: %s\n", stagnation(work).c_str());
     return kExitFailure;
   }
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(report, options).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(report, options);
-  }
-  world.agree(written);
-  return report.converged ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, report.converged, options.json, [&] { return to_text(report, options); },
+      [&] { return to_json(report, options); });
 }
 
 }  // namespace

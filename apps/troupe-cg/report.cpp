@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iterator>
 
-#include <nlohmann/json.hpp>
+#include "job_report.hpp"
 
 namespace troupe::cg {
 
@@ -112,27 +109,7 @@ std::string to_text(const Report& r, const Options& options) {
   return text;
 }
 
-nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& f : recoveries) {
-    list.push_back({{"rank", f.rank},
-                    {"kind", f.kind},
-                    {"iteration", f.iteration},
-                    {"epoch", f.epoch},
-                    {"detect_ms", f.detect_ms},
-                    {"quiesce_ms", f.quiesce_ms},
-                    {"replace_ms", f.replace_ms},
-                    {"form_ms", f.form_ms},
-                    {"verify_ms", f.verify_ms},
-                    {"restore_ms", f.restore_ms},
-                    {"total_ms", f.total_ms},
-                    {"lost_buffers", f.lost_buffers},
-                    {"repeated_iterations", f.repeated_iterations}});
-  }
-  return list;
-}
-
-Result<void> write_json(const Report& r, const Options& options) {
+nlohmann::json to_json(const Report& r, const Options& options) {
   nlohmann::json health = nlohmann::json::array();
   for (const auto& said : r.health) {
     health.push_back({{"rank", said.rank},
@@ -152,42 +129,36 @@ Result<void> write_json(const Report& r, const Options& options) {
   }
   nlohmann::json history = nlohmann::json::array();
   for (const auto& [iteration, residual] : r.history) history.push_back({iteration, residual});
-  const nlohmann::json json = {
-      {"app", "troupe-cg"},
-      {"engine", r.engine},
-      {"problem", r.problem},
-      {"ranks", r.ranks},
-      {"final_ranks", r.final_ranks},
-      {"devices", r.devices},
-      {"dtype", std::string(to_string(options.dtype))},
-      {"precond", to_string(r.preconditioner)},
-      {"rows", r.rows},
-      {"nonzeros", r.nonzeros},
-      {"iterations", r.iterations},
-      {"converged", r.converged},
-      {"tolerance", options.tolerance},
-      {"relative_residual", r.relative_residual},
-      {"true_relative_residual", r.true_relative_residual},
-      {"relative_error", r.relative_error},
-      {"seconds", r.solve_seconds},
-      {"setup_seconds", r.setup_seconds},
-      {"upload_seconds", r.upload_seconds},
-      {"verify_seconds", r.verify_seconds},
-      {"gflops", r.gflops()},
-      {"spmv_format", r.spmv_format},
-      {"spmv_gb_per_s", r.spmv_seconds > 0 ? r.spmv_bytes / r.spmv_seconds / 1e9 : 0.0},
-      {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
-      {"epoch", r.final_epoch},
-      {"history", history},
-      {"recoveries", to_json(r.recoveries)},
-      {"health", health},
-      {"restarted_from", r.restarted_from},
-      {"checkpoints", checkpoints}};
-  std::ofstream file(options.json);
-  file << json.dump(2) << '\n';
-  file.close();
-  if (!file) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  return {{"app", "troupe-cg"},
+          {"engine", r.engine},
+          {"problem", r.problem},
+          {"ranks", r.ranks},
+          {"final_ranks", r.final_ranks},
+          {"devices", r.devices},
+          {"dtype", std::string(to_string(options.dtype))},
+          {"precond", to_string(r.preconditioner)},
+          {"rows", r.rows},
+          {"nonzeros", r.nonzeros},
+          {"iterations", r.iterations},
+          {"converged", r.converged},
+          {"tolerance", options.tolerance},
+          {"relative_residual", r.relative_residual},
+          {"true_relative_residual", r.true_relative_residual},
+          {"relative_error", r.relative_error},
+          {"seconds", r.solve_seconds},
+          {"setup_seconds", r.setup_seconds},
+          {"upload_seconds", r.upload_seconds},
+          {"verify_seconds", r.verify_seconds},
+          {"gflops", r.gflops()},
+          {"spmv_format", r.spmv_format},
+          {"spmv_gb_per_s", r.spmv_seconds > 0 ? r.spmv_bytes / r.spmv_seconds / 1e9 : 0.0},
+          {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
+          {"epoch", r.final_epoch},
+          {"history", history},
+          {"recoveries", app::to_json(r.recoveries)},
+          {"health", health},
+          {"restarted_from", r.restarted_from},
+          {"checkpoints", checkpoints}};
 }
 
 }  // namespace troupe::cg

@@ -60,11 +60,9 @@ struct Report {
   [[nodiscard]] double gflops() const;
 };
 
-/// An object for each.
-nlohmann::json to_json(const std::vector<Recovery>& recoveries);
 /// The human-readable report.
 std::string to_text(const Report& report, const Options& options);
-/// Writes the report as JSON. Errors: io.
-Result<void> write_json(const Report& report, const Options& options);
+/// The same as JSON.
+nlohmann::json to_json(const Report& report, const Options& options);
 
 }  // namespace troupe::cg

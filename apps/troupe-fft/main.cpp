@@ -4,8 +4,6 @@
 //   mpirun -n N troupe-fft [--points 1024] [--precision float] [-n10] [--fault kill@5:0] [--json
 //   FILE]
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include <troupe/lib/blas.hpp>
 #include <troupe/troupe.hpp>
 
+#include "job_report.hpp"
 #include "oracle.hpp"
 #include "report.hpp"
 
@@ -128,14 +127,11 @@ int run(Runtime& runtime) {
   world.agree(check_ranks(options.faults, world.size()));
   const auto grid = grid_of(options, world.size());
   world.agree(grid.ok() ? Result<void>() : Result<void>(grid.error()));
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   Report report;
   report.ranks = world.size();
   report.grid = *grid;
   report.engine = runtime.device().info().engine;
-  report.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name);
+  report.devices = app::devices_of(runtime);
   if (options.real && options.single)
     Transforms<float>(runtime, options, *grid).run(report);
   else if (options.real)
@@ -144,14 +140,9 @@ int run(Runtime& runtime) {
     Transforms<std::complex<float>>(runtime, options, *grid).run(report);
   else
     Transforms<std::complex<double>>(runtime, options, *grid).run(report);
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(report, options).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(report, options);
-  }
-  world.agree(written);
-  return report.right() ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, report.right(), options.json, [&] { return to_text(report, options); },
+      [&] { return to_json(report, options); });
 }
 
 }  // namespace

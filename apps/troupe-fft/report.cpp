@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <numeric>
 
-#include <nlohmann/json.hpp>
+#include "job_report.hpp"
 
 namespace troupe::fft3 {
 namespace {
@@ -54,55 +51,35 @@ std::string to_text(const Report& r, const Options& options) {
   text += fmt::format("Max error:    {:.3g}, of the spectrum {:.3g}\n", r.there_and_back.error,
                       r.spectrum.error);
   text += fmt::format("Result:       {}\n", r.right() ? "right" : "WRONG");
-  text += fmt::format("Recoveries:   {}\n", r.recoveries.size());
-  for (const auto& one : r.recoveries) {
-    text += fmt::format(
-        "              rank {}, {}, in run {}: {:.1f} ms until epoch {}, {} runs "
-        "repeated\n",
-        one.rank, one.kind, one.iteration, one.total_ms, one.epoch, one.repeated_iterations);
-  }
-  return text;
+  return text + app::to_text(r.recoveries, "run");
 }
 
-Result<void> write_json(const Report& r, const Options& options) {
-  auto recoveries = nlohmann::json::array();
-  for (const auto& one : r.recoveries) {
-    recoveries.push_back({{"rank", one.rank},
-                          {"kind", one.kind},
-                          {"iteration", one.iteration},
-                          {"epoch", one.epoch},
-                          {"total_ms", one.total_ms},
-                          {"repeated_iterations", one.repeated_iterations}});
-  }
+nlohmann::json to_json(const Report& r, const Options& options) {
   auto times = nlohmann::json::array();
   for (const double time : r.times) times.push_back(1e3 * time);
-  const nlohmann::json report{{"app", "troupe-fft"},
-                              {"engine", r.engine},
-                              {"ranks", r.ranks},
-                              {"kind", options.real ? "r2c" : "c2c"},
-                              {"precision", options.single ? "float" : "double"},
-                              {"points", options.points},
-                              {"ingrid", r.grid},
-                              {"outgrid", of_spectrum(r.grid)},
-                              {"iterations", r.times.size()},
-                              {"restarted_from", r.restarted_from},
-                              {"seconds", r.seconds},
-                              {"times_ms", times},
-                              {"seconds_per_transform", r.seconds_each()},
-                              {"gflops", r.flops_per_second(options) / 1e9},
-                              {"memory_bytes", r.memory_bytes},
-                              {"right", r.right()},
-                              {"max_error", r.there_and_back.error},
-                              {"tolerance", r.there_and_back.tolerance},
-                              {"spectrum_error", r.spectrum.error},
-                              {"spectrum_tolerance", r.spectrum.tolerance},
-                              {"recoveries", recoveries},
-                              {"devices", r.devices}};
-  std::ofstream out(options.json);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  nlohmann::json report{{"app", "troupe-fft"},
+                        {"engine", r.engine},
+                        {"ranks", r.ranks},
+                        {"kind", options.real ? "r2c" : "c2c"},
+                        {"precision", options.single ? "float" : "double"},
+                        {"points", options.points},
+                        {"ingrid", r.grid},
+                        {"outgrid", of_spectrum(r.grid)},
+                        {"iterations", r.times.size()},
+                        {"restarted_from", r.restarted_from},
+                        {"seconds", r.seconds},
+                        {"times_ms", times},
+                        {"seconds_per_transform", r.seconds_each()},
+                        {"gflops", r.flops_per_second(options) / 1e9},
+                        {"memory_bytes", r.memory_bytes},
+                        {"right", r.right()},
+                        {"max_error", r.there_and_back.error},
+                        {"tolerance", r.there_and_back.tolerance},
+                        {"spectrum_error", r.spectrum.error},
+                        {"spectrum_tolerance", r.spectrum.tolerance},
+                        {"recoveries", app::to_json(r.recoveries)},
+                        {"devices", r.devices}};
+  return report;
 }
 
 }  // namespace troupe::fft3

@@ -3,8 +3,6 @@
 //
 //   mpirun -n N troupe-gemm [-m 32768 -n 32768 -k 32768] [-r 10] [--fault kill@5:0] [--json FILE]
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +10,7 @@
 
 #include <troupe/troupe.hpp>
 
+#include "job_report.hpp"
 #include "report.hpp"
 
 namespace troupe::gemm {
@@ -129,27 +128,19 @@ int run(Runtime& runtime) {
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
   world.agree(check_grid(options, world.size()));
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   Report report;
   report.ranks = world.size();
   report.engine = runtime.device().info().engine;
-  report.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name);
+  report.devices = app::devices_of(runtime);
   switch (options.dtype) {
     case DType::f32: Gemm<float>(runtime, options).run(report); break;
     case DType::c64: Gemm<std::complex<float>>(runtime, options).run(report); break;
     case DType::c128: Gemm<std::complex<double>>(runtime, options).run(report); break;
     default: Gemm<double>(runtime, options).run(report);
   }
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(report, options).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(report, options);
-  }
-  world.agree(written);
-  return report.right() ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, report.right(), options.json, [&] { return to_text(report, options); },
+      [&] { return to_json(report, options); });
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
-#include <nlohmann/json.hpp>
+#include "job_report.hpp"
 
 namespace troupe::gemm {
 namespace {
@@ -79,25 +76,10 @@ std::string to_text(const Report& r, const Options& options) {
   if (r.elements)
     text += fmt::format("  largest error of an element {:.3e} (tolerance {:.1e})\n",
                         r.elements->error, r.elements->tolerance);
-  text += fmt::format("Recoveries: {}\n", r.recoveries.size());
-  for (const auto& one : r.recoveries) {
-    text += fmt::format(
-        "  rank {}, {}, in repetition {}: {:.1f} ms until epoch {}, {} repetitions again\n",
-        one.rank, one.kind, one.iteration, one.total_ms, one.epoch, one.repeated_iterations);
-  }
-  return text;
+  return text + app::to_text(r.recoveries, "repetition");
 }
 
-Result<void> write_json(const Report& r, const Options& options) {
-  auto recoveries = nlohmann::json::array();
-  for (const auto& one : r.recoveries) {
-    recoveries.push_back({{"rank", one.rank},
-                          {"kind", one.kind},
-                          {"iteration", one.iteration},
-                          {"epoch", one.epoch},
-                          {"total_ms", one.total_ms},
-                          {"repeated_iterations", one.repeated_iterations}});
-  }
+nlohmann::json to_json(const Report& r, const Options& options) {
   auto times = nlohmann::json::array();
   for (const double time : r.times) times.push_back(1e3 * time);
   const auto total = throughput(r, options);
@@ -126,17 +108,13 @@ Result<void> write_json(const Report& r, const Options& options) {
                         {"right", r.right()},
                         {"residual", r.residual.error},
                         {"tolerance", r.residual.tolerance},
-                        {"recoveries", recoveries},
+                        {"recoveries", app::to_json(r.recoveries)},
                         {"devices", r.devices}};
   if (r.elements) {
     report["element_error"] = r.elements->error;
     report["element_tolerance"] = r.elements->tolerance;
   }
-  std::ofstream out(options.json);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  return report;
 }
 
 }  // namespace troupe::gemm

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <troupe/distributed/layout.hpp>
-#include <troupe/error.hpp>
 #include <troupe/recovery.hpp>
 
 #include "check.hpp"
@@ -30,7 +30,6 @@ struct Report {
 };
 
 std::string to_text(const Report& report, const Options& options);
-/// Errors: io.
-Result<void> write_json(const Report& report, const Options& options);
+nlohmann::json to_json(const Report& report, const Options& options);
 
 }  // namespace troupe::gemm

@@ -3,8 +3,6 @@
 //
 //   mpirun -n N troupe-heat [--points 256] [--steps 1000] [--fault kill@500:0] [--json FILE]
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include <troupe/lib/kernel.hpp>
 #include <troupe/troupe.hpp>
 
+#include "job_report.hpp"
 #include "report.hpp"
 
 namespace troupe::heat {
@@ -243,25 +242,17 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   Report report;
   report.engine = runtime.device().info().engine;
-  report.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name);
+  report.devices = app::devices_of(runtime);
   if (options.dtype == DType::f32) {
     Heat<float>(runtime, options).run(report);
   } else {
     Heat<double>(runtime, options).run(report);
   }
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(report, options).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(report, options);
-  }
-  world.agree(written);
-  return report.right() ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, report.right(), options.json, [&] { return to_text(report, options); },
+      [&] { return to_json(report, options); });
 }
 
 }  // namespace

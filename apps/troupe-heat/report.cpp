@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
-#include <nlohmann/json.hpp>
+#include "job_report.hpp"
 
 namespace troupe::heat {
 namespace {
@@ -49,49 +45,30 @@ std::string to_text(const Report& r, const Options& options) {
   text += fmt::format("Solution after step {}: {}\n", r.steps, r.right() ? "right" : "WRONG");
   text += fmt::format("  largest error {:.3e} of the scheme's exact solution (tolerance {:.1e})\n",
                       r.largest_error, r.tolerance);
-  text += fmt::format("Recoveries: {}\n", r.recoveries.size());
-  for (const auto& one : r.recoveries) {
-    text += fmt::format("  rank {}, {}, in step {}: {:.1f} ms until epoch {}, {} steps repeated\n",
-                        one.rank, one.kind, one.iteration, one.total_ms, one.epoch,
-                        one.repeated_iterations);
-  }
-  return text;
+  return text + app::to_text(r.recoveries, "step");
 }
 
-Result<void> write_json(const Report& r, const Options& options) {
-  auto recoveries = nlohmann::json::array();
-  for (const auto& one : r.recoveries) {
-    recoveries.push_back({{"rank", one.rank},
-                          {"kind", one.kind},
-                          {"iteration", one.iteration},
-                          {"epoch", one.epoch},
-                          {"total_ms", one.total_ms},
-                          {"repeated_iterations", one.repeated_iterations}});
-  }
-  const nlohmann::json report{{"app", "troupe-heat"},
-                              {"engine", r.engine},
-                              {"ranks", static_cast<std::int64_t>(ranks_of(r.domain))},
-                              {"ranks_by_axis", r.domain.ranks},
-                              {"points_of_rank", r.domain.points},
-                              {"points", r.domain.global()},
-                              {"dtype", options.dtype == DType::f32 ? "f32" : "f64"},
-                              {"courant", options.courant},
-                              {"recorded", options.record},
-                              {"iterations", r.steps_done},
-                              {"restarted_from", r.restarted_from},
-                              {"seconds", r.seconds},
-                              {"points_per_second", r.points_per_second()},
-                              {"bytes_per_second", r.bytes_per_second(options)},
-                              {"right", r.right()},
-                              {"largest_error", r.largest_error},
-                              {"tolerance", r.tolerance},
-                              {"recoveries", recoveries},
-                              {"devices", r.devices}};
-  std::ofstream out(options.json);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+nlohmann::json to_json(const Report& r, const Options& options) {
+  nlohmann::json report{{"app", "troupe-heat"},
+                        {"engine", r.engine},
+                        {"ranks", static_cast<std::int64_t>(ranks_of(r.domain))},
+                        {"ranks_by_axis", r.domain.ranks},
+                        {"points_of_rank", r.domain.points},
+                        {"points", r.domain.global()},
+                        {"dtype", options.dtype == DType::f32 ? "f32" : "f64"},
+                        {"courant", options.courant},
+                        {"recorded", options.record},
+                        {"iterations", r.steps_done},
+                        {"restarted_from", r.restarted_from},
+                        {"seconds", r.seconds},
+                        {"points_per_second", r.points_per_second()},
+                        {"bytes_per_second", r.bytes_per_second(options)},
+                        {"right", r.right()},
+                        {"largest_error", r.largest_error},
+                        {"tolerance", r.tolerance},
+                        {"recoveries", app::to_json(r.recoveries)},
+                        {"devices", r.devices}};
+  return report;
 }
 
 }  // namespace troupe::heat

@@ -3,10 +3,9 @@
 //
 //   mpirun -n N troupe-train [--model gpt2] [--text FILE] [--steps 1000] [--fault kill@500:0]
 
-#include <unistd.h>
-
 #include <cstdio>
 
+#include "job_report.hpp"
 #include "training.hpp"
 
 namespace troupe::train {
@@ -49,25 +48,17 @@ void train(Runtime& runtime, const Options& options, Report& report) {
 int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   Report report;
   report.engine = runtime.device().info().engine;
-  report.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name);
+  report.devices = app::devices_of(runtime);
   if (options.dtype == DType::f32) {
     train<float>(runtime, options, report);
   } else {
     train<BFloat16>(runtime, options, report);
   }
-  Result<void> written;
-  if (world.rank() == 0) {
-    std::fputs(to_text(report, options).c_str(), stdout);
-    std::fflush(stdout);
-    if (!options.json.empty()) written = write_json(report, options);
-  }
-  world.agree(written);
-  return report.right() ? kExitSuccess : kExitFailure;
+  return app::conclude(
+      world, report.right(), options.json, [&] { return to_text(report, options); },
+      [&] { return to_json(report, options); });
 }
 
 }  // namespace

@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 
-#include <nlohmann/json.hpp>
+#include "job_report.hpp"
 
 namespace troupe::train {
 namespace {
@@ -29,19 +26,6 @@ std::string of_check(const GradientCheck& check) {
       "  an update by AdamW is off by {:.2g} of what it may be off\n",
       check.right() ? "right" : "WRONG", check.gradient_error, check.worst, check.loss_error,
       check.tolerance, check.difference_ratio, check.update_ratio);
-}
-
-nlohmann::json json_of(const std::vector<Recovery>& recoveries) {
-  auto list = nlohmann::json::array();
-  for (const auto& one : recoveries) {
-    list.push_back({{"rank", one.rank},
-                    {"kind", one.kind},
-                    {"iteration", one.iteration},
-                    {"epoch", one.epoch},
-                    {"total_ms", one.total_ms},
-                    {"repeated_iterations", one.repeated_iterations}});
-  }
-  return list;
 }
 
 }  // namespace
@@ -101,16 +85,10 @@ std::string to_text(const Report& r, const Options& options) {
       "Training: {}\n  losses {}, from {:.4f} to {:.4f}; parameters of all ranks {}\n",
       r.right() ? "right" : "WRONG", r.finite() ? "finite" : "NOT FINITE", r.losses.front(),
       r.losses.back(), r.same_parameters() ? "the same" : "NOT THE SAME");
-  text += fmt::format("Recoveries: {}\n", r.recoveries.size());
-  for (const auto& one : r.recoveries) {
-    text += fmt::format("  rank {}, {}, in step {}: {:.1f} ms until epoch {}, {} steps repeated\n",
-                        one.rank, one.kind, one.iteration, one.total_ms, one.epoch,
-                        one.repeated_iterations);
-  }
-  return text;
+  return text + app::to_text(r.recoveries, "step");
 }
 
-Result<void> write_json(const Report& r, const Options& options) {
+nlohmann::json to_json(const Report& r, const Options& options) {
   const auto& shape = options.shape;
   const double rate = r.tokens_per_second(options);
   nlohmann::json report{{"app", "troupe-train"},
@@ -138,7 +116,7 @@ Result<void> write_json(const Report& r, const Options& options) {
                         {"gradient_norms", r.gradient_norms},
                         {"parameters_hash", fmt::format("{:016x}", r.parameters.front())},
                         {"same_parameters", r.same_parameters()},
-                        {"recoveries", json_of(r.recoveries)},
+                        {"recoveries", app::to_json(r.recoveries)},
                         {"devices", r.devices}};
   if (r.check)
     report["gradients"] = {{"right", r.check->right()},
@@ -148,11 +126,7 @@ Result<void> write_json(const Report& r, const Options& options) {
                            {"tolerance", r.check->tolerance},
                            {"difference_ratio", r.check->difference_ratio},
                            {"update_ratio", r.check->update_ratio}};
-  std::ofstream out(options.json);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  return report;
 }
 
 }  // namespace troupe::train

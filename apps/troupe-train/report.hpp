@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <troupe/error.hpp>
+#include <nlohmann/json.hpp>
 #include <troupe/recovery.hpp>
 
 #include "check.hpp"
@@ -39,7 +39,6 @@ struct Report {
 };
 
 std::string to_text(const Report& report, const Options& options);
-/// Errors: io.
-Result<void> write_json(const Report& report, const Options& options);
+nlohmann::json to_json(const Report& report, const Options& options);
 
 }  // namespace troupe::train

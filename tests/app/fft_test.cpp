@@ -1,8 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "job.hpp"
+#include "report_job.hpp"
 
 // troupe-fft as its users run it. It compares the array, after transforms there and back, with what
 // it was, and the spectrum with one that is known.
@@ -10,21 +6,11 @@
 namespace troupe::test {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Runs it to a good end; its report.
-Json fft(int ranks, Arguments arguments) {
-  const Scratch scratch;
-  const auto file = scratch.file("fft.json");
-  arguments = arguments + Arguments{"--json", file, "--log-level", "error"};
-  Job job(ranks, arguments);
-  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
-  EXPECT_EQ(job.err(), "");
-  EXPECT_NE(job.out().find("Result:       right"), std::string::npos) << job.out();
-  EXPECT_TRUE(job.nothing_left());
-  auto report = Json::parse(read_file(file), nullptr, false);
-  EXPECT_TRUE(report.is_object()) << job.out();
-  if (!report.is_object()) report = Json::object();
+Json fft(int ranks, const Arguments& arguments) {
+  std::string text;
+  auto report = report_of(ranks, arguments, 0, &text);
+  EXPECT_NE(text.find("Result:       right"), std::string::npos) << text;
   EXPECT_TRUE(report.value("right", false));
   EXPECT_GT(report.value("tolerance", 0.0), report.value("max_error", 1.0));
   EXPECT_GT(report.value("spectrum_tolerance", 0.0), report.value("spectrum_error", 1.0));
@@ -97,12 +83,7 @@ TEST(Fft, SaysWhatItDoesNotTake) {
       {{"--ingrid", "2,2,1"}, "--ingrid: 2 x 2 are not 1 rank"},
       {{"--fault", "kill@5:0"}, "--fault: there is no run 5 among 5"},
       {{"--fault", "kill@1:7"}, "--fault: there is no rank 7 among 1"}};
-  for (const auto& [arguments, line] : cases) {
-    Job job(Job::kNoMpirun, arguments);
-    EXPECT_EQ(job.wait(), 2) << line;
-    EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
-    EXPECT_TRUE(job.nothing_left());
-  }
+  expect_refusals(cases);
 }
 
 }  // namespace

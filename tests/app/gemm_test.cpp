@@ -1,8 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "job.hpp"
+#include "report_job.hpp"
 
 // troupe-gemm as its users run it. It judges every product by a check of its own, and with --test
 // compares each element with one that the host computes.
@@ -10,21 +6,11 @@
 namespace troupe::test {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Runs it to a good end; its report.
-Json gemm(int ranks, Arguments arguments) {
-  const Scratch scratch;
-  const auto file = scratch.file("gemm.json");
-  arguments = arguments + Arguments{"--test", "--json", file, "--log-level", "error"};
-  Job job(ranks, arguments);
-  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
-  EXPECT_EQ(job.err(), "");
-  EXPECT_NE(job.out().find("Result is CORRECT!"), std::string::npos) << job.out();
-  EXPECT_TRUE(job.nothing_left());
-  auto report = Json::parse(read_file(file), nullptr, false);
-  EXPECT_TRUE(report.is_object()) << job.out();
-  if (!report.is_object()) report = Json::object();
+Json gemm(int ranks, const Arguments& arguments) {
+  std::string text;
+  auto report = report_of(ranks, arguments + Arguments{"--test"}, 0, &text);
+  EXPECT_NE(text.find("Result is CORRECT!"), std::string::npos) << text;
   EXPECT_TRUE(report.value("right", false));
   EXPECT_GT(report.value("tolerance", 0.0), report.value("residual", 1.0));
   EXPECT_GT(report.value("element_tolerance", 0.0), report.value("element_error", 1.0));
@@ -121,12 +107,7 @@ TEST(Gemm, SaysWhatItDoesNotTake) {
       {{"--beta", "2"}, "beta"},
       {{"--fault", "kill@2:0"}, "--fault: there is no repetition 2 among 2"},
       {{"--fault", "kill@1:7"}, "--fault: there is no rank 7 among 1"}};
-  for (const auto& [arguments, line] : cases) {
-    Job job(Job::kNoMpirun, arguments);
-    EXPECT_EQ(job.wait(), 2) << line;
-    EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
-    EXPECT_TRUE(job.nothing_left());
-  }
+  expect_refusals(cases);
 }
 
 }  // namespace

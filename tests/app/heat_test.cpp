@@ -1,8 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "job.hpp"
+#include "report_job.hpp"
 
 // troupe-heat as its users run it. Its result is compared with a solution that is known, and the
 // program says so by its status.
@@ -10,20 +6,9 @@
 namespace troupe::test {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Runs it to a good end; its report.
-Json heat(int ranks, Arguments arguments) {
-  const Scratch scratch;
-  const auto file = scratch.file("heat.json");
-  arguments = arguments + Arguments{"--json", file, "--log-level", "error"};
-  Job job(ranks, arguments);
-  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
-  EXPECT_EQ(job.err(), "");
-  EXPECT_TRUE(job.nothing_left());
-  auto report = Json::parse(read_file(file), nullptr, false);
-  EXPECT_TRUE(report.is_object()) << job.out();
-  if (!report.is_object()) report = Json::object();
+Json heat(int ranks, const Arguments& arguments) {
+  auto report = report_of(ranks, arguments);
   EXPECT_TRUE(report.value("right", false));
   EXPECT_GT(report.value("tolerance", 0.0), report.value("largest_error", 1.0));
   return report;
@@ -87,12 +72,7 @@ TEST(Heat, SaysWhatItDoesNotTake) {
       {{"--fault", "kill@200:0"}, "--fault: there is no step 200 among 200"},
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--courant", "0.2"}, "courant"}};
-  for (const auto& [arguments, line] : cases) {
-    Job job(Job::kNoMpirun, arguments);
-    EXPECT_EQ(job.wait(), 2) << line;
-    EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
-    EXPECT_TRUE(job.nothing_left());
-  }
+  expect_refusals(cases);
 }
 
 }  // namespace

@@ -1,10 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
-#include "job.hpp"
+#include "report_job.hpp"
 
 // troupe-cg --hpcg: a rating run by HPCG's rules. What HPCG 3.1 itself gives for the same problem
 // (github.com/hpcg-benchmark/hpcg, --nx --ny --nz --npz=RANKS --rt=0) stands in the tests.
@@ -12,20 +8,8 @@
 namespace troupe::test {
 namespace {
 
-using Json = nlohmann::json;
-
-/// Runs it to a good end; its report.
 Json rate(int ranks, const Arguments& arguments, std::string* text = nullptr) {
-  const Scratch scratch;
-  const auto file = scratch.file("report.json");
-  Job job(ranks, Arguments{"--hpcg", "--json", file.string(), "--log-level", "error"} + arguments);
-  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
-  EXPECT_EQ(job.err(), "");
-  EXPECT_TRUE(job.nothing_left());
-  if (text != nullptr) *text = job.out();
-  auto report = Json::parse(read_file(file), nullptr, false);
-  EXPECT_TRUE(report.is_object()) << job.out();
-  return report.is_object() ? report : Json::object();
+  return report_of(ranks, Arguments{"--hpcg"} + arguments, 0, text);
 }
 
 double number(const Json& report, const std::string& section, const std::string& name) {
@@ -146,13 +130,7 @@ TEST(Hpcg, SaysWhatItDoesNotTake) {
       {{"--stencil", "16", "--time", "5s"}, "--time 5s: goes with --hpcg alone"},
       {{"--hpcg", "--stencil", "16", "--time", "0", "--fault", "kill@5000:0"},
        "--fault: there is no iteration 5000 among"}};
-  for (const auto& [arguments, line] : cases) {
-    Job job(Job::kNoMpirun, arguments);
-    EXPECT_EQ(job.wait(), 2) << line;
-    ASSERT_EQ(job.complaints().size(), 1u) << job.err();
-    EXPECT_NE(job.complaints()[0].find(line), std::string::npos) << job.err();
-    EXPECT_TRUE(job.nothing_left());
-  }
+  expect_refusals(cases);
 }
 
 }  // namespace

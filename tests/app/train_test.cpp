@@ -1,19 +1,13 @@
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "job.hpp"
+#include "report_job.hpp"
 
 // troupe-train as its users run it. What its gradients are compared with is a host program of its
 // own; what its training is compared with are runs of the same training in another way.
 
 namespace troupe::test {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Small enough for a second, with more than one of all that there can be more of.
 const std::pair<const char*, const char*> kSmall[] = {
@@ -22,20 +16,11 @@ const std::pair<const char*, const char*> kSmall[] = {
 
 /// Runs it to an end with that status; its report.
 Json train(int ranks, Arguments arguments, int status = 0) {
-  const Scratch scratch;
-  const auto file = scratch.file("train.json");
   for (const auto& [option, number] : kSmall) {
     if (std::find(arguments.begin(), arguments.end(), option) == arguments.end())
       arguments = arguments + Arguments{option, number};
   }
-  arguments = arguments + Arguments{"--json", file, "--log-level", "error"};
-  Job job(ranks, arguments);
-  EXPECT_EQ(job.wait(), status) << job.out() << job.err();
-  EXPECT_TRUE(job.complaints().empty()) << job.err();
-  EXPECT_TRUE(job.nothing_left());
-  auto report = Json::parse(read_file(file), nullptr, false);
-  EXPECT_TRUE(report.is_object()) << job.out();
-  if (!report.is_object()) report = Json::object();
+  auto report = report_of(ranks, arguments, status);
   EXPECT_EQ(report.value("right", false), status == 0);
   return report;
 }
@@ -138,12 +123,7 @@ TEST(Train, SaysWhatItDoesNotTake) {
       {{"--fault", "kill@100:0"}, "--fault: there is no step 100 among 100"},
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--model", "gpt2", "--check-gradients"}, "--check-gradients: the model and the batch"}};
-  for (const auto& [arguments, line] : cases) {
-    Job job(Job::kNoMpirun, arguments);
-    EXPECT_EQ(job.wait(), 2) << line;
-    EXPECT_NE(job.err().find(line), std::string::npos) << job.err();
-    EXPECT_TRUE(job.nothing_left());
-  }
+  expect_refusals(cases);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@
 #   anywhere                   no class is the friend of another
 #   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
 #   apps/examples/library/     a project of its own, whose cuda half may include CUDA
-#   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
+#   apps/NAME/                 <troupe/...>, simulation/, its own headers and those of apps/common/, and reference/ of the tests:
+#                              arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
 cd "$tree"
@@ -111,10 +112,10 @@ forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know 
 forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"
 forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
 
-demand apps '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder"
+demand apps '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder and of apps/common"
 while IFS=: read -r file line header; do
   header=${header//\"/}
-  [[ -e ${file%/*}/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder"
+  [[ -e ${file%/*}/$header || -e apps/common/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder or in apps/common"
 done < <(includes apps | grep -E ':"[^/"]+"$' || true)
 
 while IFS=: read -r file line text; do

@@ -1,0 +1,72 @@
+#include "job_report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+namespace troupe::app {
+
+std::vector<std::string> devices_of(Runtime& runtime) {
+  auto& world = runtime.world();
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return world.gather_text(fmt::format("rank {} on {}: {} {}", world.rank(), host,
+                                       runtime.device().info().name, runtime.device().info().uuid));
+}
+
+nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
+  auto list = nlohmann::json::array();
+  for (const auto& one : recoveries) {
+    list.push_back({{"rank", one.rank},
+                    {"kind", one.kind},
+                    {"iteration", one.iteration},
+                    {"epoch", one.epoch},
+                    {"detect_ms", one.detect_ms},
+                    {"quiesce_ms", one.quiesce_ms},
+                    {"replace_ms", one.replace_ms},
+                    {"form_ms", one.form_ms},
+                    {"verify_ms", one.verify_ms},
+                    {"restore_ms", one.restore_ms},
+                    {"total_ms", one.total_ms},
+                    {"lost_buffers", one.lost_buffers},
+                    {"repeated_iterations", one.repeated_iterations}});
+  }
+  return list;
+}
+
+std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step) {
+  auto text = fmt::format("Recoveries: {}\n", recoveries.size());
+  for (const auto& one : recoveries) {
+    text += fmt::format("  rank {}, {}, in {} {}: {:.1f} ms until epoch {}, {} {}s repeated\n",
+                        one.rank, one.kind, step, one.iteration, one.total_ms, one.epoch,
+                        one.repeated_iterations, step);
+  }
+  return text;
+}
+
+Result<void> write_json(const nlohmann::json& report, const std::string& path) {
+  std::ofstream out(path);
+  out << report.dump(2) << '\n';
+  out.close();
+  if (!out) return Error{Errc::io, errno, path + ": " + std::strerror(errno)};
+  return {};
+}
+
+int conclude(World& world, bool right, const std::string& json_path,
+             const std::function<std::string()>& text,
+             const std::function<nlohmann::json()>& json) {
+  Result<void> written;
+  if (world.rank() == 0) {
+    std::fputs(text().c_str(), stdout);
+    std::fflush(stdout);
+    if (!json_path.empty()) written = write_json(json(), json_path);
+  }
+  world.agree(written);
+  return right ? kExitSuccess : kExitFailure;
+}
+
+}  // namespace troupe::app

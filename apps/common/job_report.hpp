@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <troupe/troupe.hpp>
+
+/// What the programs that compute have in common at the end of a job.
+namespace troupe::app {
+
+/// "rank 3 on node7: NVIDIA H200 GPU-0f1c..." of each rank. All ranks call it.
+std::vector<std::string> devices_of(Runtime& runtime);
+
+/// As scripts/scaling.sh reads them.
+nlohmann::json to_json(const std::vector<Recovery>& recoveries);
+/// How many, and a line for each. `step`: what the program calls an iteration.
+std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step);
+
+/// Errors: io.
+Result<void> write_json(const nlohmann::json& report, const std::string& path);
+
+/// The end of a program, after its work: rank 0 prints the text and, unless the path is empty,
+/// writes the JSON. All ranks call it, with the same verdict. Gives the exit status. Throws
+/// CollectiveException on all of them (io).
+int conclude(World& world, bool right, const std::string& json_path,
+             const std::function<std::string()>& text, const std::function<nlohmann::json()>& json);
+
+}  // namespace troupe::app
