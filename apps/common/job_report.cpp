@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -46,6 +47,25 @@ std::string to_text(const std::vector<Recovery>& recoveries, std::string_view st
                         one.repeated_iterations, step);
   }
   return text;
+}
+
+std::vector<double> slowest_times(World& world, const std::vector<double>& mine,
+                                  std::int64_t first) {
+  std::vector<std::vector<double>> sent(static_cast<std::size_t>(world.size()));
+  sent[0].assign(mine.begin() + std::clamp<std::int64_t>(first, 0, std::ssize(mine)), mine.end());
+  const auto all = world.exchange_values(sent);
+  auto slowest = all[0];
+  for (const auto& times : all) {
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], times[i]);
+  }
+  return slowest;
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 Result<void> write_json(const nlohmann::json& report, const std::string& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ std::vector<std::string> devices_of(Runtime& runtime);
 nlohmann::json to_json(const std::vector<Recovery>& recoveries);
 /// How many, and a line for each. `step`: what the program calls an iteration.
 std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step);
+
+/// What each step took the slowest rank, on rank 0, of those from `first` on. All ranks call it.
+std::vector<double> slowest_times(World& world, const std::vector<double>& mine,
+                                  std::int64_t first);
+/// 0 of none.
+double median_of(std::vector<double> values);
 
 /// Errors: io.
 Result<void> write_json(const nlohmann::json& report, const std::string& path);

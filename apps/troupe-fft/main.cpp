@@ -63,7 +63,7 @@ class Transforms {
     report.recoveries = world_.recoveries();
     const auto held = world_.gather_values(device_.bytes_held());
     report.memory_bytes = *std::max_element(held.begin(), held.end());
-    report.times = slowest_times(report.restarted_from);
+    report.times = app::slowest_times(world_, times_, report.restarted_from);
     compare(report, std::max(options_.runs, report.restarted_from));
   }
 
@@ -92,18 +92,6 @@ class Transforms {
     report.spectrum = {
         largest(oracle_.spectrum_error(plan_.spectrum_box(), factor, plan_.spectrum())),
         allowed(2 * runs + 1)};
-  }
-
-  /// On rank 0: the slowest rank's, of the runs that this job has made.
-  std::vector<double> slowest_times(std::int64_t restarted_from) {
-    const auto before = std::clamp<std::int64_t>(restarted_from, 0, std::ssize(times_));
-    std::vector<std::vector<double>> sent(static_cast<std::size_t>(world_.size()));
-    sent[0].assign(times_.begin() + before, times_.end());
-    const auto all = world_.exchange_values(sent);
-    auto slowest = all[0];
-    for (const auto& times : all)
-      for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], times[i]);
-    return slowest;
   }
 
   double largest(double mine) {

@@ -6,14 +6,16 @@
 #include <charconv>
 #include <cmath>
 
+#include "program_options.hpp"
+
 namespace troupe::fft3 {
 namespace {
 
-constexpr std::int64_t kMostPoints = std::int64_t{1} << 20;  // of an axis
+using app::bad;
+using app::lettered;
+using app::on_the_way;
 
-Error bad(const char* option, const std::string& why) {
-  return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
-}
+constexpr std::int64_t kMostPoints = std::int64_t{1} << 20;  // of an axis
 
 Result<Triple> parse_triple(const char* option, const std::vector<std::string>& words,
                             bool one_will_do) {
@@ -29,17 +31,6 @@ Result<Triple> parse_triple(const char* option, const std::vector<std::string>& 
       return bad(option, fmt::format("'{}' is no number from 1 to {}", word, kMostPoints));
   }
   return triple;
-}
-
-/// An option that does not change what the state after a run is.
-OptionSpec on_the_way(OptionSpec option) {
-  option.shapes_result = false;
-  return option;
-}
-
-OptionSpec lettered(char letter, OptionSpec option) {
-  option.letter = letter;
-  return option;
 }
 
 }  // namespace

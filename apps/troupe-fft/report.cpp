@@ -69,6 +69,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"restarted_from", r.restarted_from},
                         {"seconds", r.seconds},
                         {"times_ms", times},
+                        {"time_ms_median", 1e3 * app::median_of(r.times)},
                         {"seconds_per_transform", r.seconds_each()},
                         {"gflops", r.flops_per_second(options) / 1e9},
                         {"memory_bytes", r.memory_bytes},

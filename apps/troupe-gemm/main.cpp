@@ -71,7 +71,7 @@ class Gemm {
     report.seconds = seconds_since(start);
     report.restarted_from = world_.restarted_from();
     report.recoveries = world_.recoveries();
-    report.times = slowest_times(report.restarted_from);
+    report.times = app::slowest_times(world_, times_, report.restarted_from);
     const auto made = std::max(options_.repetitions, report.restarted_from);
     report.residual = check_.residual(c_, made);
     if (options_.test) report.elements = check_.elements(c_, made);
@@ -89,18 +89,6 @@ class Gemm {
         .get();
     times_[static_cast<std::size_t>(step)] = seconds_since(start);
     return step + 1 < options_.repetitions ? Step::again : Step::done;
-  }
-
-  /// On rank 0: the slowest rank's, of the repetitions that this job has made.
-  std::vector<double> slowest_times(std::int64_t restarted_from) {
-    const auto before = std::clamp<std::int64_t>(restarted_from, 0, std::ssize(times_));
-    std::vector<std::vector<double>> sent(static_cast<std::size_t>(world_.size()));
-    sent[0].assign(times_.begin() + before, times_.end());
-    const auto all = world_.exchange_values(sent);
-    auto slowest = all[0];
-    for (const auto& times : all)
-      for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], times[i]);
-    return slowest;
   }
 
   World& world_;

@@ -4,8 +4,14 @@
 
 #include <charconv>
 
+#include "program_options.hpp"
+
 namespace troupe::gemm {
 namespace {
+
+using app::bad;
+using app::lettered;
+using app::on_the_way;
 
 constexpr const char* kMost = "2147483647";  // of a layout
 
@@ -17,10 +23,6 @@ constexpr Type kTypes[] = {{"float", DType::f32},
                            {"double", DType::f64},
                            {"zfloat", DType::c64},
                            {"zdouble", DType::c128}};
-
-Error bad(const char* option, const std::string& why) {
-  return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
-}
 
 /// "128,128"; nothing where the option is not given.
 Result<std::optional<Pair>> parse_pair(const Config& config, const char* option) {
@@ -54,17 +56,6 @@ Result<void> parse_transposes(const std::string& text, Options& options) {
     }
   }
   return {};
-}
-
-/// An option that does not change what the state after a repetition is.
-OptionSpec on_the_way(OptionSpec option) {
-  option.shapes_result = false;
-  return option;
-}
-
-OptionSpec lettered(char letter, OptionSpec option) {
-  option.letter = letter;
-  return option;
 }
 
 }  // namespace

@@ -19,9 +19,7 @@ Throughput throughput(const Report& r, const Options& options) {
   std::vector<double> all;
   for (const double time : r.times) all.push_back(time > 0 ? options.flops() / time / 1e12 : 0);
   std::sort(all.begin(), all.end());
-  const auto half = all.size() / 2;
-  return {all.front(), all.size() % 2 == 1 ? all[half] : (all[half - 1] + all[half]) / 2,
-          all.back()};
+  return {all.front(), app::median_of(all), all.back()};
 }
 
 std::string extents(const Pair& pair) {
@@ -101,6 +99,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"restarted_from", r.restarted_from},
                         {"seconds", r.seconds},
                         {"times_ms", times},
+                        {"time_ms_median", 1e3 * app::median_of(r.times)},
                         {"tflops_min", total.min},
                         {"tflops_median", total.median},
                         {"tflops_max", total.max},

@@ -5,15 +5,16 @@
 #include <charconv>
 #include <limits>
 
+#include "program_options.hpp"
+
 namespace troupe::heat {
 namespace {
 
+using app::bad;
+using app::on_the_way;
+
 /// Of one axis: so many that all points of a rank are counted in 31 bits, as kernels do.
 constexpr std::int64_t kMostPoints = 1290;
-
-Error bad(const char* option, const std::string& why) {
-  return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
-}
 
 Result<Triple> parse_points(const std::vector<std::string>& words) {
   if (words.size() != 1 && words.size() != 3)
@@ -27,12 +28,6 @@ Result<Triple> parse_points(const std::vector<std::string>& words) {
       return bad("points", fmt::format("'{}' is no number from 1 to {}", word, kMostPoints));
   }
   return points;
-}
-
-/// An option that does not change what the state after a step is.
-OptionSpec on_the_way(OptionSpec option) {
-  option.shapes_result = false;
-  return option;
 }
 
 }  // namespace

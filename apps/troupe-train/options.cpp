@@ -7,10 +7,14 @@
 #include <numbers>
 
 #include "check.hpp"
+#include "program_options.hpp"
 #include "text.hpp"
 
 namespace troupe::train {
 namespace {
+
+using app::bad;
+using app::on_the_way;
 
 struct Preset {
   const char* name;
@@ -25,15 +29,6 @@ constexpr Preset kPresets[] = {{"tiny", {4, 4, 128, 64, kBytes}},
                                {"gpt2-large", {36, 20, 1280, 1024, kBytes}},
                                {"gpt2-xl", {48, 25, 1600, 1024, kBytes}}};
 
-Error bad(const char* option, const std::string& why) {
-  return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
-}
-
-/// An option that does not change what the state after a step is.
-OptionSpec on_the_way(OptionSpec option) {
-  option.shapes_result = false;
-  return option;
-}
 /// A number of the model's shape.
 OptionSpec of_shape(const char* name, const char* help, const char* maximum) {
   return {name, OptionType::integer, "model", "N", help, {"model"}, "1", maximum};
