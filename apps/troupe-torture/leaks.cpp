@@ -5,6 +5,7 @@
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/primitives.hpp>
+#include <troupe/lib/rng.hpp>
 #include <troupe/lib/solver.hpp>
 
 #include <algorithm>
@@ -51,6 +52,8 @@ std::set<Kind> use_each_library(Device& device) {
   device.blas().scal(1.0, x);
   device.sparse().gather(x, index, y);
   (void)works(device.rng().uniform(y, {.seed = 1}));
+  RandomSequence sequence({.generator = rng::Generator::xorwow, .seed = 1});
+  if (!works(device.rng().next(sequence, y))) missing.insert(Kind::sequence);
   device.fill(x, 1.0);
   (void)device.solver().potrf(blas::Uplo::lower, MatrixRef(x, 1, 1)).get();
   primitives::on(device).sort(x, y).get();
