@@ -126,6 +126,8 @@ class Heat {
     Future<void> last;
     auto start = std::chrono::steady_clock::now();
     const auto prepare = [&] {
+      // A fault in here brings another call, and may have taken the contents.
+      for (auto* buffer : {&a_, &b_, &sent_, &received_}) buffer->restore();
       // Neighbours are connected, and graphs are made, at the first use: that is not timed.
       device_.upload<T>(begin, a_);
       advance().get();

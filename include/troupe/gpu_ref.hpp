@@ -98,8 +98,9 @@ class GpuRef {
     where_.generation = lease_->renew();
   }
 
-  /// For Checkpoint: all of this range is written anew. Makes every reference to the buffer valid
-  /// again, copies, slices and tokens too; this one alone if it is not the whole of the buffer.
+  /// For Checkpoint, and for what RunOptions::prepare uses again: all of this range is written
+  /// anew. Makes every reference to the buffer valid again, copies, slices and tokens too; this one
+  /// alone if it is not the whole of the buffer.
   void restore() {
     check(lease_ != nullptr, "restore of an empty GpuRef");
     if (!lease_->restore(where_) && !valid()) renew();

@@ -169,6 +169,7 @@ void fault_in_prepare(Context& c) {
   const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
   Checkpoint checkpoint(device);
   GpuRef<std::int64_t> x;
+  auto kept = device.alloc<std::int64_t>(kRunLength);  // there before, and written by each call
   const auto before = c.world().recoveries().size();
   int tries = 0;
   c.world().run(checkpoint,
@@ -180,6 +181,9 @@ void fault_in_prepare(Context& c) {
                    const int number = tries++;
                    x = device.alloc<std::int64_t>(kRunLength);
                    checkpoint.add("x", x);
+                   kept.restore();
+                   device.fill<std::int64_t>(kept, c.rank() + 1);
+                   c.world().all_reduce(kept, ReduceOp::sum);
                    if (number == 0 && c.first()) device.inject(FaultKind::kill);
                    device.fill<std::int64_t>(x, c.rank() + 1);
                    if (number == 1 && c.rank() == c.size() - 1) device.inject(FaultKind::kill);
@@ -190,6 +194,9 @@ void fault_in_prepare(Context& c) {
   const auto values = device.download(x);
   c.expect(std::count(values.begin(), values.end(), all) == kRunLength,
            "x is " + std::to_string(values[0]));
+  const auto others = device.download(kept);
+  c.expect(std::count(others.begin(), others.end(), all) == kRunLength,
+           "what was there before is " + std::to_string(others[0]));
   // What it throws of its own ends the run on all ranks.
   try {
     c.world().run(checkpoint, [](std::int64_t) { return Step::done; }, {.prepare = [&] {
