@@ -61,6 +61,8 @@ class Share {
 
   /// The state before the first iteration; all ranks.
   virtual void start() = 0;
+  /// An iteration that is not counted: neighbours are connected, and what is recorded is made.
+  virtual void warm_up() = 0;
   virtual void add_to(Checkpoint& checkpoint) = 0;
   /// This rank's rows from a state that another number of ranks has saved.
   virtual void take_over(const SavedState& state) = 0;
@@ -149,6 +151,12 @@ class Solver final : public Share {
     (void)device_->download(rz());
   }
 
+  void warm_up() override {
+    start();
+    run_iteration(kUncounted);
+    (void)device_->download(rz());
+  }
+
   void take_over(const SavedState& state) override {
     const std::string names[] = {"x", "r", "p"};
     const auto vectors = redistribute<T>(state, problem_, mark_, names).take();
@@ -221,6 +229,8 @@ class Solver final : public Share {
     kScalars
   };
 
+  static constexpr std::int64_t kUncounted = -1;  ///< the number of an iteration that is no step
+
   [[nodiscard]] GpuRef<T> scalar(std::int64_t place) const { return scalars_.slice(place, 1); }
   /// The three scalars of the newest iteration: of history_, that they are in its checkpoints.
   [[nodiscard]] GpuRef<T> newest(std::int64_t place, std::int64_t count = 1) const {
@@ -288,7 +298,7 @@ class Solver final : public Share {
     auto blas = device_->blas();
     auto vector = device_->vector();
     matrix_.multiply(p_, q_);
-    solve_->faults.strike(i);
+    if (i != kUncounted) solve_->faults.strike(i);
     device_->copy(rz(), scalar(kRzBefore));
     blas.dot(p_, q_, pap());
     world_->all_reduce(pap(), ReduceOp::sum);
