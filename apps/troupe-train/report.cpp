@@ -44,13 +44,15 @@ bool Report::right() const {
          (!check || check->right());
 }
 
+double Report::seconds_of_step() const {
+  return later_steps > 0 ? later_seconds / static_cast<double>(later_steps)
+                         : seconds / static_cast<double>(std::max<std::int64_t>(steps_done, 1));
+}
+
 double Report::tokens_per_second(const Options& options) const {
-  const bool later = later_steps > 0;
-  const double time = later ? later_seconds : seconds;
-  const auto steps = static_cast<double>(later ? later_steps : steps_done);
-  if (time <= 0) return 0;
-  return steps / time * static_cast<double>(options.tokens_of_rank()) *
-         static_cast<double>(devices.size());
+  const double step = seconds_of_step();
+  if (step <= 0) return 0;
+  return static_cast<double>(options.tokens_of_rank()) * static_cast<double>(devices.size()) / step;
 }
 
 std::string to_text(const Report& r, const Options& options) {
@@ -107,6 +109,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"iterations", r.steps_done},
                         {"restarted_from", r.restarted_from},
                         {"seconds", r.seconds},
+                        {"step_ms", 1e3 * r.seconds_of_step()},
                         {"tokens_per_second", rate},
                         {"model_flops_per_second", rate * shape.flops_of_token()},
                         {"right", r.right()},

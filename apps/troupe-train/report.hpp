@@ -34,6 +34,8 @@ struct Report {
   [[nodiscard]] bool same_parameters() const;
   /// One step shows no learning.
   [[nodiscard]] bool right() const;
+  /// Warmed up if there is a figure of that.
+  [[nodiscard]] double seconds_of_step() const;
   /// Of all ranks, warmed up if there is a figure of that; 0 where nothing was done.
   [[nodiscard]] double tokens_per_second(const Options& options) const;
 };
