@@ -13,6 +13,7 @@
 #   spmv         troupe-cg --stencil 256 in double precision on one GPU
 #   hosts        two hosts of one GPU each: collectives, tokens, recovery, with figures (needs 2 GPUs)
 #   mpi, app     the tests under mpirun
+#   soak         troupe-cg again and again with random faults (soak.sh beside this file)
 #   netlib       netlib's tests of BLAS, and of LAPACK in a build with -DTROUPE_LAPACK_TESTS=ON
 #
 # --only runs some of the groups, --tests only those tests of unit, conformance, process, mpi, app and netlib whose names match,
@@ -27,7 +28,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 export LC_ALL=C
 
-all_groups=(unit conformance judge process cg bench spmv hosts mpi app netlib)
+all_groups=(unit conformance judge process cg bench spmv hosts mpi app soak netlib)
 quick=0 only="${all_groups[*]}" build='' matching=. seconds=''
 while (($#)); do
   case $1 in
@@ -464,6 +465,12 @@ bench_perf() {
     --operation all_reduce,reduce_scatter --peer nccl -G 10 || true
 }
 
+# bench_nccl_tests: troupe-perf beside nccl-tests, where the variable NCCL_TESTS names the folder of its programs (MPI=1)
+bench_nccl_tests() {
+  [[ -n ${NCCL_TESTS:-} ]] || return 0
+  step nccl-tests 570 "$root/bench/nccl_tests.py" "$bin" "$NCCL_TESTS" "$gpus" "$out" || true
+}
+
 # bench_trace: what --trace and --metrics cost
 bench_trace() {
   # shellcheck disable=SC2046
@@ -618,6 +625,7 @@ if wanted bench; then
   bench_train
   bench_collectives
   bench_perf
+  bench_nccl_tests
   bench_trace
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then
@@ -635,6 +643,11 @@ if wanted spmv; then spmv; fi
 if wanted hosts; then hosts; fi
 tests mpi 570
 tests app 570
+if wanted soak; then
+  soak_seconds=$((quick ? 20 : 120))
+  step soak $((soak_seconds + 180)) "$root/scripts/soak.sh" --seconds $soak_seconds --seed "$((10#$(date +%j)))" \
+    --results "$out/soak" "$bin" || true
+fi
 # Each is a process that waits for every call: some of them share a GPU.
 CTEST_PARALLEL_LEVEL=4 tests netlib 570
 
