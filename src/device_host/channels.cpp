@@ -53,10 +53,12 @@ Result<void> DeviceHost::make_channel_end(std::uint64_t number, bool receives) {
 }
 
 DeviceHost::Step DeviceHost::work_on_channel(std::uint64_t number, Source source,
-                                             const Result<void>& made,
+                                             std::optional<bool> makes,
                                              std::function<Result<void>(ChannelEnd&)> work) {
+  if (opening_goes_first()) return Step::blocked;
   const auto ticket = command_.header().ticket;
   note_issued(command_.header());
+  const auto made = makes ? make_channel_end(number, *makes) : Result<void>();
   const auto end = made.ok() ? channels_.find(number) : Result<Channels::EndPtr>(made.error());
   if (!end.ok()) return answered(ticket, source, end.error());
   const bool started =

@@ -57,7 +57,7 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   auto channel_bell = ipc::Doorbell::create();
   if (!channel_bell) return channel_bell.error();
   auto engine = make_engine({options.device, options.memory_limit, options.threads,
-                             options.interface.data(), options.other_hosts != 0,
+                             options.interface.data(), options.other_hosts != 0, options.channels,
                              options.reproducible != 0, options.register_buffers != 0});
   if (!engine) return engine.error();
   return std::unique_ptr<DeviceHost>(
@@ -131,9 +131,9 @@ int DeviceHost::run() {
     open_lane(lane);
   // A library that loads its kernels stops all that is queued from then on until the running
   // kernels end. Within a host a collective ends by itself, because no rank launches it before all
-  // are there; elsewhere it may wait for a rank that waits for the library: all are opened before
-  // the first one.
-  if (options_.other_hosts != 0) {
+  // are there; elsewhere it, and anywhere the end of a channel, may wait for a rank that waits for
+  // the library: all are opened before the first one.
+  if (waits_on_device()) {
     for (const auto& stamp : header().libraries) {
       if (const auto lane = known_library_lane(stamp.library())) open_lane(*lane);
     }

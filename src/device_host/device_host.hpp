@@ -178,9 +178,12 @@ class DeviceHost {
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open
   /// it. Errors: why it cannot be opened, or was given up.
   Result<bool> lane_ready(Lane lane);
-  /// In a world of several hosts: whether a library is being opened. Its kernels stop what is
-  /// queued behind them until the running ones end, and a collective might wait for just that.
-  [[nodiscard]] bool opening_keeps_collectives() const;
+  /// Whether commands wait on the device for other ranks: collectives of several hosts, and what
+  /// goes over channels.
+  [[nodiscard]] bool waits_on_device() const;
+  /// Where they do: whether a library is being opened. Its kernels stop what is queued behind them
+  /// until the running ones end, and a command that begins now might wait for just that.
+  [[nodiscard]] bool opening_goes_first() const;
   void open_lane(Lane lane);
   void lane_opened(Lane lane, const Result<void>& opened, const Result<void>& detour);
   /// A call of the lane's library has failed, and the context is sound.
@@ -233,9 +236,9 @@ class DeviceHost {
 
   // channels.cpp
   Result<void> make_channel_end(std::uint64_t number, bool receives);
-  /// Has a thread of its own carry out command_, which is for an end of a channel. `made`: whether
-  /// the end could be made.
-  Step work_on_channel(std::uint64_t number, Source source, const Result<void>& made,
+  /// Has a thread of its own carry out command_, which is for an end of a channel. `makes`: the end
+  /// is made first; whether it receives.
+  Step work_on_channel(std::uint64_t number, Source source, std::optional<bool> makes,
                        std::function<Result<void>(ChannelEnd&)> work);
   Step drop_channel(std::uint64_t number, Source source);
   void bury_channels();

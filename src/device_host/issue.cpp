@@ -135,7 +135,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const bool open = ready.ok() && *ready;
   bool blocks =
       behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
-      (collective && (forming_groups_ != 0 || opening_keeps_collectives())) ||
+      (collective && (forming_groups_ != 0 || opening_goes_first())) ||
       (collective && lanes_.issued(queue) - lanes_.completed(queue) >= kCollectivesAhead) ||
       (sequence != nullptr && !cells_are_read(sequence->number));
   const auto communicator = command_.header().communicator;

@@ -31,8 +31,12 @@ void DeviceHost::know_libraries() {
   }
 }
 
-bool DeviceHost::opening_keeps_collectives() const {
-  if (options_.other_hosts == 0) return false;
+bool DeviceHost::waits_on_device() const {
+  return options_.other_hosts != 0 || options_.channels != 0;
+}
+
+bool DeviceHost::opening_goes_first() const {
+  if (!waits_on_device()) return false;
   for (std::size_t i = 0; i < lanes_in_use(); ++i) {
     if (actors_[static_cast<Lane>(i)].state == LaneActor::State::opening) return true;
   }

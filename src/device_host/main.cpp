@@ -52,16 +52,17 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 14 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 15 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
         !number(argv[8], options.spin_us) || !number(argv[9], options.other_hosts) ||
-        !number(argv[10], options.reproducible) || !number(argv[11], options.register_buffers) ||
-        std::strlen(argv[12]) >= options.interface.size()) {
+        !number(argv[10], options.channels) || !number(argv[11], options.reproducible) ||
+        !number(argv[12], options.register_buffers) ||
+        std::strlen(argv[13]) >= options.interface.size()) {
       return usage();
     }
-    std::strcpy(options.interface.data(), argv[12]);
-    options.library_folders = argv[13];
+    std::strcpy(options.interface.data(), argv[13]);
+    options.library_folders = argv[14];
     static const auto segment = troupe::ipc::SharedMemory::map(
         troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
     if (!segment) return usage();

@@ -120,9 +120,8 @@ DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const memory::Prep
 
 DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Invite& op,
                                             Source source) {
-  const auto made = host.make_channel_end(op.number, false);
   auto* const cell = host.addresses_.find(op.invitation);
-  return host.work_on_channel(op.number, source, made, [cell](ChannelEnd& end) -> Result<void> {
+  return host.work_on_channel(op.number, source, false, [cell](ChannelEnd& end) -> Result<void> {
     const auto invitation = end.invite();
     if (!invitation.ok()) return invitation.error();
     channel::Invitation written;
@@ -143,9 +142,8 @@ DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Con
 
 DeviceHost::Step DeviceHost::Own::carry_out(DeviceHost& host, const channel::Join& op,
                                             Source source) {
-  const auto made = host.make_channel_end(op.number, true);
   const auto data = host.command_.parts().data;
-  return host.work_on_channel(op.number, source, made,
+  return host.work_on_channel(op.number, source, true,
                               [invitation = std::vector<std::byte>(data.begin(), data.end())](
                                   ChannelEnd& end) { return end.connect(invitation); });
 }

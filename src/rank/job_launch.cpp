@@ -24,6 +24,8 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
   options->settings.launch.other_hosts =
       mpi.local_size() < mpi.size() || std::getenv("NCCL_HOSTID") != nullptr;
+  // To each other rank, and from each.
+  if (config.text("token-path") == "nccl") options->settings.launch.channels = 2 * (mpi.size() - 1);
   return options;
 }
 

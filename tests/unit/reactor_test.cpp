@@ -568,6 +568,19 @@ TEST_F(ReactorOfSeveralHosts, NoCollectiveBeginsWhileALibraryIsOpened) {
   EXPECT_TRUE(runs("collective.all_reduce"));
 }
 
+TEST_F(ReactorOfSeveralHosts, NoChannelBeginsWhileALibraryIsOpened) {
+  script_.reached.store(true);
+  const auto joins = submit(channel::Join{DType::u8, 1}, 0, std::vector<std::byte>(8));
+  for (const std::uint32_t region : {2, 3}) {  // it has looked at its commands in between
+    const wire::Control slab{
+        .kind = wire::ControlKind::make_slab, .region = region, .bytes = 2u << 20};
+    EXPECT_EQ(ask(slab).head.kind, wire::ControlKind::slab_made);
+  }
+  EXPECT_FALSE(answered());
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_EQ(await_answer(joins).code, 0u);
+}
+
 TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
   script_.reached.store(true);
   await_answer(submit(dot(0, 1)));

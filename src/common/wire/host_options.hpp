@@ -35,6 +35,7 @@ struct HostOptions {
   std::uint32_t completion = 0;
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
   int other_hosts = 0;        ///< 1: some ranks of the job are on other hosts
+  int channels = 0;           ///< ends of channels (--token-path nccl) that it may have at most
   int reproducible = 0;       ///< 1: sums over ranks always have the same bits
   int register_buffers = 0;   ///< 1: slabs are registered with communicators
   /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.

@@ -40,6 +40,8 @@ struct EngineOptions {
   /// There are ranks that collectives do not wait for before they are launched (see Rendezvous), so
   /// that what is launched may wait for them on the device.
   bool other_hosts = false;
+  /// Ends of channels, which wait for other ranks on the device too: as many as there may be.
+  int channels = 0;
   /// Sums over ranks have the same bits whenever a communicator is formed anew.
   bool reproducible = false;
   /// Slabs are registered with every communicator: see CollectiveHalf::slab_mapped().

@@ -313,7 +313,7 @@ std::vector<std::pair<std::string, std::uint64_t>> CudaEngine::memory_use() {
 namespace troupe::host {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
-  if (asked.other_hosts) cuda::enough_connections();
+  if (asked.other_hosts || asked.channels != 0) cuda::enough_connections(asked.channels);
   cuda::forget_precision();
   const auto api = cuda::driver();
   if (!api) return api.error();

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -17,7 +18,8 @@ namespace {
 /// do needs none, so this is enough while no more than nine lanes wait at once, or six while
 /// kernels of the program's run on all their side queues. Not more, because
 /// each takes 48 MiB, and 9 ms when the process ends, which a recovery waits for.
-constexpr std::size_t kConnections = 12;
+constexpr int kConnections = 12;
+constexpr int kMostConnections = 32;  ///< CUDA's limit
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {
@@ -65,8 +67,9 @@ Result<Driver> load() {
 
 }  // namespace
 
-void enough_connections() {
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 0);
+void enough_connections(int channels) {
+  const int connections = std::min(kConnections + channels, kMostConnections);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(connections).c_str(), 0);
 }
 
 void forget_precision() {

@@ -36,7 +36,8 @@ struct Driver {
 /// takes one of the connections to the GPU, and if there are too few, streams that could go on
 /// share one with it and do not (CUDA C++ Programming Guide, environment variables). Before
 /// driver(), which is when CUDA reads it; no effect where CUDA_DEVICE_MAX_CONNECTIONS is set.
-void enough_connections();
+/// `channels`: how many ends of channels may wait beside all else.
+void enough_connections(int channels);
 /// Takes from the environment what makes libraries compute less precisely, or more so, than a call
 /// asks for. Before they are loaded.
 void forget_precision();

@@ -71,6 +71,7 @@ wire::HostOptions HostLink::options(bool standby) const {
       .completion = static_cast<std::uint32_t>(launch_.completion),
       .spin_us = launch_.spin_us,
       .other_hosts = launch_.other_hosts ? 1 : 0,
+      .channels = launch_.channels,
       .reproducible = launch_.reproducible ? 1 : 0,
       .register_buffers = launch_.register_buffers ? 1 : 0,
       .library_folders = launch_.library_folders.c_str()};
@@ -106,6 +107,7 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.completion),
                      std::to_string(host_options.spin_us),
                      std::to_string(host_options.other_hosts),
+                     std::to_string(host_options.channels),
                      std::to_string(host_options.reproducible),
                      std::to_string(host_options.register_buffers),
                      launch_.interface,

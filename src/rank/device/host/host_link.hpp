@@ -36,6 +36,7 @@ struct HostLaunch {
   wire::Standby standby = wire::Standby::forming;  ///< what standbys are
   std::uint32_t spin_us = 0;
   bool other_hosts = false;             ///< some ranks of the job are on other hosts
+  int channels = 0;                     ///< ends of channels (--token-path nccl) that it may have
   bool reproducible = false;            ///< sums over ranks always have the same bits
   bool register_buffers = false;        ///< slabs are registered with communicators
   std::string interface;                ///< network of a cpu engine's collectives
