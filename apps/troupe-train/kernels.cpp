@@ -55,11 +55,17 @@ __device__ u64 mixed(u64 x) {
 }
 
 // Sequences of the text that begin anywhere: where is a function of the seed, the step and the
-// number of the sequence among all ranks'.
-__global__ void draw(i64 step, u64 seed, i64 first, int sequence, i64 tokens_here, i64 length,
+// number of the sequence among all ranks'. There is room for more tokens than are drawn; the others
+// have no target.
+__global__ void draw(i64 step, u64 seed, i64 first, int sequence, i64 drawn, i64 room, i64 length,
                      const unsigned char* text, int* tokens, int* targets) {
   const i64 n = element();
-  if (n >= tokens_here) return;
+  if (n >= room) return;
+  if (n >= drawn) {
+    tokens[n] = 0;
+    targets[n] = -1;
+    return;
+  }
   const u64 random = mixed(mixed(mixed(seed) + (u64)step) + (u64)(first + n / sequence));
   const i64 at = (i64)(random % (u64)(length - sequence)) + n % sequence;
   tokens[n] = text[at];
@@ -76,12 +82,18 @@ __global__ void embed(int channels, int sequence, i64 count, const int* tokens, 
 }
 
 // One row of logits: the loss, and in the place of the logits the gradient of `weight` times the loss.
+// Both are 0 where there is no target.
 template <class T>
 __global__ void cross_entropy(int vocabulary, float weight, const int* targets, T* logits, float* losses) {
   __shared__ float shared[256];
   const i64 n = blockIdx.x;
   T* const row = logits + n * vocabulary;
   const int target = targets[n];
+  if (target < 0) {
+    for (int v = threadIdx.x; v < vocabulary; v += blockDim.x) put(row + v, 0.0f);
+    if (threadIdx.x == 0) losses[n] = 0;
+    return;
+  }
   const float at_target = wide(row[target]);
   float mine = -3.4e38f, sum = 0;  // the largest that this thread has seen; exponentials, over that of it
   for (int v = threadIdx.x; v < vocabulary; v += blockDim.x) {
@@ -96,13 +108,13 @@ __global__ void cross_entropy(int vocabulary, float weight, const int* targets, 
   if (threadIdx.x == 0) losses[n] = logf(sum) + largest - at_target;
 }
 
-// One block.
-__global__ void mean(i64 count, const float* x, float* out) {
+// One block. The mean, where `of` is the count.
+__global__ void mean(i64 count, float of, const float* x, float* out) {
   __shared__ float shared[256];
   float sum = 0;
   for (i64 i = threadIdx.x; i < count; i += blockDim.x) sum += x[i];
   sum = block_sum(sum, shared);
-  if (threadIdx.x == 0) *out = sum / count;
+  if (threadIdx.x == 0) *out = sum / of;
 }
 
 // Rows of a matrix with a 1 in the place of the token: the product with a gradient adds up what

@@ -90,7 +90,9 @@ std::vector<OptionSpec> option_specs() {
        {},
        "256",
        "1000000"},
-      {"batch", integer, "8", "N", "sequences of each rank in a step", {}, "1", "65536"},
+      // The saved state has the number of all ranks together, which is what shapes the result.
+      on_the_way(
+          {"batch", integer, "8", "N", "sequences of each rank in a step", {}, "1", "65536"}),
       on_the_way({"steps",
                   integer,
                   "100",

@@ -69,6 +69,9 @@ std::string to_text(const Report& r, const Options& options) {
       options.dtype == DType::f32 ? "f32" : "bf16",
       options.record ? "recorded sequences" : "no sequences");
   for (const auto& device : r.devices) text += "  " + device + "\n";
+  if (r.final_ranks != ranks)
+    text += fmt::format("  {} of {} ranks at the end, with the sequences of all\n", r.final_ranks,
+                        ranks);
   if (r.restarted_from >= 0)
     text += fmt::format("  went on from the saved state of step {}\n", r.restarted_from);
   text += fmt::format("{:>10} {:>10} {:>14}\n", "step", "loss", "gradient norm");
@@ -78,10 +81,12 @@ std::string to_text(const Report& r, const Options& options) {
   const double rate = r.tokens_per_second(options), flops = rate * shape.flops_of_token();
   text += fmt::format("Time\n  {} steps in {:.3f} s\n", r.steps_done, r.seconds);
   text += fmt::format(
-      "  {:.4g} tokens per second{}, {:.4g} model TFLOP/s, {:.4g} of a rank (6 N D, and "
-      "attention)\n",
-      rate, r.later_steps > 0 ? fmt::format(" in the last {} steps", r.later_steps) : std::string(),
-      flops / 1e12, flops / 1e12 / static_cast<double>(ranks));
+      "  {:.4g} tokens per second{}, {:.4g} model TFLOP/s{} (6 N D, and attention)\n", rate,
+      r.later_steps > 0 ? fmt::format(" in the last {} steps", r.later_steps) : std::string(),
+      flops / 1e12,
+      r.final_ranks == ranks
+          ? fmt::format(", {:.4g} of a rank", flops / 1e12 / static_cast<double>(ranks))
+          : std::string());
   if (r.check) text += of_check(*r.check);
   text += fmt::format(
       "Training: {}\n  losses {}, from {:.4f} to {:.4f}; parameters of all ranks {}\n",
@@ -96,6 +101,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
   nlohmann::json report{{"app", "troupe-train"},
                         {"engine", r.engine},
                         {"ranks", r.devices.size()},
+                        {"final_ranks", r.final_ranks},
                         {"model", options.model},
                         {"layers", shape.layers},
                         {"heads", shape.heads},

@@ -15,6 +15,7 @@ namespace troupe::train {
 struct Report {
   std::string engine;
   std::vector<std::string> devices;  ///< of all ranks
+  int final_ranks = 0;               ///< those left at the end
   std::size_t text_bytes = 0;
   double seconds = 0;                ///< of all steps that this job has made, recoveries included
   std::int64_t steps_done = 0;       ///< of these; those that were repeated count once

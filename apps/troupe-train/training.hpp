@@ -1,44 +1,54 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include <fmt/format.h>
 #include <troupe/lib/rng.hpp>
 #include <troupe/troupe.hpp>
 
-#include "progress.hpp"
+#include "portion.hpp"
 #include "report.hpp"
 #include "text.hpp"
 #include "transformer.hpp"
+#include "work.hpp"
 
 namespace troupe::train {
 
-/// The run: each step takes the next sequences, computes gradients, averages them over the ranks
-/// and updates the parameters, by AdamW.
+/// This rank's share of the work, for the members that the world has when this is made: each step
+/// takes the next sequences, computes gradients, averages them over the ranks and updates the
+/// parameters, by AdamW.
+///
+/// Ranks may have different numbers of sequences. So each divides its sum of gradients by the same
+/// number, the tokens of all ranks over the number of ranks: then the average over the ranks is the
+/// mean over all tokens.
 template <Element T>
 class Training {
  public:
-  Training(Runtime& runtime, const Options& options, const std::vector<std::uint8_t>& text)
-      : world_(runtime.world()),
-        device_(runtime.device()),
-        options_(options),
-        places_(options.shape),
+  explicit Training(Work& work)
+      : work_(work),
+        world_(work.runtime->world()),
+        device_(work.runtime->device()),
+        options_(*work.options),
+        places_(options_.shape),
+        portion_(portion_of(world_.rank(), world_.size(), work.sequences, options_.batch)),
         kernels_(device_, dtype_of<T>),
         scratch_(device_),
-        model_(device_, kernels_, scratch_, options.shape, places_, options.batch),
-        text_(device_.alloc<std::uint8_t>(std::ssize(text), "text")),
+        model_(device_, kernels_, scratch_, options_.shape, places_, portion_.sequences_of_pass,
+               tokens_of(work.sequences) / static_cast<double>(world_.size())),
+        text_(device_.alloc<std::uint8_t>(std::ssize(work.text), "text")),
         first_moments_(device_.alloc<float>(places_.count)),
         second_moments_(device_.alloc<float>(places_.count)),
         losses_(device_.alloc<float>(kMostSteps)),
         norms_(device_.alloc<float>(kMostSteps)),
         square_sums_(scratch_.room<float>(kSquareSums, "sums of squares")),
         norm_(scratch_.room<float>(1, "gradient norm")),
-        backward_(places_.layers.size()),
-        faults_(runtime, options.faults),
-        progress_(std::make_shared<Progress>(
-            static_cast<double>(options.tokens_of_rank() * world_.size()))) {
-    device_.upload<std::uint8_t>(text, text_);
+        backward_(places_.layers.size()) {
+    device_.upload<std::uint8_t>(work.text, text_);
+    if (portion_.passes == 1) return;
+    gradient_sums_ = scratch_.room<float>(places_.count, "gradients of passes before");
+    loss_sum_ = scratch_.room<float>(1, "loss of passes before");
   }
 
   /// Compares this rank's gradients, and an update, with the host's, with parameters of its own.
@@ -47,10 +57,9 @@ class Training {
     BeforeUpdate before{.step = 3, .parameters = parameters_to_check(options_.shape)};
     problem.parameters.assign(before.parameters.begin(), before.parameters.end());
     device_.upload<float>(before.parameters, model_.parameters());
-    draw();
-    model_.forward();
-    for (auto layer = options_.shape.layers; layer-- > 0;) model_.backward(layer);
-    model_.backward_embeddings();
+    forward(0, 0);
+    for (auto layer = options_.shape.layers; layer-- > 0;) backward(layer);
+    backward_embeddings();
     problem.tokens = device_.download(model_.tokens());
     problem.targets = device_.download(model_.targets());
     before.gradients = device_.download(model_.gradients());
@@ -69,47 +78,8 @@ class Training {
     return check;
   }
 
-  /// All steps; fills in the report.
-  void run(Report& report) {
-    begin();
-    Checkpoint state(device_);
-    state.add("parameters", model_.parameters());
-    state.add("first moments", first_moments_), state.add("second moments", second_moments_);
-    state.add("losses", losses_), state.add("gradient norms", norms_);
-    scratch_.add_to(state);
-    world_.barrier();
-    const auto start = std::chrono::steady_clock::now();
-    world_.run(state,
-               [&](std::int64_t step) {
-                 if (step >= options_.steps) return Step::done;  // a saved state was that far
-                 faults_.strike(step);
-                 advance(step);
-                 return step + 1 < options_.steps ? Step::again : Step::done;
-               },
-               {.commit_every = options_.commit_every});
-    if (last_line_.valid()) last_line_.wait();
-    world_.barrier();
-    report.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    report.restarted_from = world_.restarted_from();
-    report.steps_done = std::max<std::int64_t>(
-        0, options_.steps - std::max<std::int64_t>(0, report.restarted_from));
-    report.recoveries = world_.recoveries();
-    const auto later = progress_->span();
-    report.later_steps = later.steps, report.later_seconds = later.seconds;
-    const auto end = std::max(options_.steps, report.restarted_from);
-    report.losses = device_.download(losses_.slice(0, end));
-    report.gradient_norms = device_.download(norms_.slice(0, end));
-    const auto parameters = device_.download(model_.parameters());
-    report.parameters =
-        world_.gather_values(hash_of(parameters.data(), parameters.size() * sizeof(float)));
-  }
-
- private:
-  static constexpr std::int64_t kSquareSums = 1024;
-
-  /// The state before the first step, the same on all ranks.
-  void begin() {
+  /// The state before the first step, the same on all ranks; it belongs to the checkpoint.
+  void begin(Checkpoint& state) {
     std::uint64_t number = 0;
     for (const auto& place : places_.all) {
       const auto part = model_.parameters().slice(place.first, place.length);
@@ -121,26 +91,86 @@ class Training {
     }
     for (const auto* const zeros : {&first_moments_, &second_moments_, &losses_, &norms_})
       device_.fill(*zeros, 0.0f);
+    state.add("parameters", model_.parameters());
+    state.add("first moments", first_moments_), state.add("second moments", second_moments_);
+    state.add("losses", losses_), state.add("gradient norms", norms_);
+    state.add_constant(kSequencesEntry, std::span<const std::int64_t>(&work_.sequences, 1));
+    scratch_.add_to(state);
+    device_.nop().get();
   }
 
-  /// Gradients of a layer are averaged while those of the layers before it are computed.
+  /// Loads the state that another number of ranks has saved, all of them the same. Throws Exception
+  /// (invalid: a step had another number of sequences; io).
+  void take_over(const SavedState& saved, Checkpoint& state) {
+    const int part = world_.rank() % saved.parts();
+    const SavedPiece number{part, kSequencesEntry, 0, 1};
+    const auto sequences = SavedState::as<std::int64_t>(saved.read({&number, 1}).take()[0])[0];
+    if (sequences != work_.sequences)
+      throw Exception({Errc::invalid, 0,
+                       fmt::format("--batch: a step of the saved state has {} sequences, and here "
+                                   "it has {}",
+                                   sequences, work_.sequences)});
+    const auto& entries = state.saved_entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const SavedPiece whole{part, entries[i].name, 0, entries[i].count};
+      const auto loaded = state.load(i, saved.read({&whole, 1}).take()[0]);
+      if (!loaded.ok()) throw Exception(loaded.error());
+    }
+  }
+
+  Step step(std::int64_t step) {
+    if (step >= options_.steps) return Step::done;  // a saved state was that far
+    work_.faults.strike(step);
+    advance(step);
+    return step + 1 < options_.steps ? Step::again : Step::done;
+  }
+
+  /// Waits for the last line of progress.
+  void settle() {
+    if (last_line_.valid()) last_line_.wait();
+  }
+  /// What has come of all steps up to that one. All ranks call it.
+  void tell_results(std::int64_t end, Report& report) {
+    report.losses = device_.download(losses_.slice(0, end));
+    report.gradient_norms = device_.download(norms_.slice(0, end));
+    const auto parameters = device_.download(model_.parameters());
+    report.parameters =
+        world_.gather_values(hash_of(parameters.data(), parameters.size() * sizeof(float)));
+  }
+
+ private:
+  static constexpr std::int64_t kSquareSums = 1024;
+  static constexpr const char* kSequencesEntry = "sequences of a step";
+
+  [[nodiscard]] double tokens_of(std::int64_t sequences) const {
+    return static_cast<double>(sequences * options_.shape.sequence);
+  }
+
+  /// Gradients of a layer are averaged while those of the layers before it are computed; where
+  /// there are several passes, in the last one.
   void advance(std::int64_t step) {
-    const std::vector<ParameterValue> of_step{step_(step)};
-    if (!options_.record) step_ = Parameter<std::int64_t>(step);
-    run(forward_, of_step, [&] {
-      draw();
-      model_.forward();
-    });
+    const auto last = portion_.passes - 1;
+    for (std::int64_t pass = 0; pass < last; ++pass) {
+      forward(step, pass);
+      for (auto layer = options_.shape.layers; layer-- > 0;) backward(layer);
+      backward_embeddings();
+      add_to_sums(pass);
+    }
+    forward(step, last);
+    add_sums(places_.last);
+    if (last > 0) device_.blas().axpy(1.0f, loss_sum_, model_.loss());
     auto together = world_.bundle();
     together.all_reduce(gradients_of(places_.last), ReduceOp::avg);
     together.all_reduce(model_.loss(), ReduceOp::avg);
     together.submit();
     for (auto layer = options_.shape.layers; layer-- > 0;) {
-      const auto which = static_cast<std::size_t>(layer);
-      run(backward_[which], {}, [&] { model_.backward(layer); });
-      world_.all_reduce(gradients_of(places_.layer_blocks[which]), ReduceOp::avg);
+      const auto& block = places_.layer_blocks[static_cast<std::size_t>(layer)];
+      backward(layer);
+      add_sums(block);
+      world_.all_reduce(gradients_of(block), ReduceOp::avg);
     }
-    run(embeddings_, {}, [&] { model_.backward_embeddings(); });
+    backward_embeddings();
+    add_sums(places_.embeddings);
     world_.all_reduce(gradients_of(places_.embeddings), ReduceOp::avg);
     update(step);
     if (world_.rank() == 0 && options_.log_every > 0 && (step + 1) % options_.log_every == 0)
@@ -155,13 +185,43 @@ class Training {
     sequence.run(values);
   }
 
-  /// The tokens of this rank's sequences: what a rank of a job of one would have of its batch.
-  void draw() {
-    const auto tokens = options_.tokens_of_rank();
-    device_.launch(kernels_.draw, OwnKernels::each(tokens), step_, options_.seed,
-                   options_.batch * world_.rank(), static_cast<int>(options_.shape.sequence),
-                   tokens, text_.length(), read(text_), write(model_.tokens()),
-                   write(model_.targets()));
+  /// Of the sequences of a pass.
+  void forward(std::int64_t step, std::int64_t pass) {
+    const auto first = portion_.first_of(pass),
+               drawn = portion_.count_of(pass) * options_.shape.sequence;
+    if (!options_.record) {
+      step_ = Parameter<std::int64_t>(step);
+      first_ = Parameter<std::int64_t>(first), drawn_ = Parameter<std::int64_t>(drawn);
+    }
+    run(forward_, {step_(step), first_(first), drawn_(drawn)}, [&] {
+      const auto& tokens = model_.tokens();
+      device_.launch(kernels_.draw, OwnKernels::each(tokens.length()), step_, options_.seed, first_,
+                     static_cast<int>(options_.shape.sequence), drawn_, tokens.length(),
+                     text_.length(), read(text_), write(tokens), write(model_.targets()));
+      model_.forward();
+    });
+  }
+  void backward(std::int64_t layer) {
+    run(backward_[static_cast<std::size_t>(layer)], {}, [&] { model_.backward(layer); });
+  }
+  void backward_embeddings() {
+    run(embeddings_, {}, [&] { model_.backward_embeddings(); });
+  }
+
+  /// Keeps what a pass has computed until the last one.
+  void add_to_sums(std::int64_t pass) {
+    if (pass == 0) {
+      device_.copy(model_.gradients(), gradient_sums_), device_.copy(model_.loss(), loss_sum_);
+    } else {
+      device_.blas().axpy(1.0f, model_.gradients(), gradient_sums_);
+      device_.blas().axpy(1.0f, model_.loss(), loss_sum_);
+    }
+  }
+  /// Adds the gradients of the passes before to those of the last one.
+  void add_sums(const Block& block) {
+    if (portion_.passes > 1)
+      device_.blas().axpy(1.0f, gradient_sums_.slice(block.first, block.length),
+                          gradients_of(block));
   }
 
   void update(std::int64_t step) {
@@ -206,7 +266,7 @@ class Training {
   /// Prints the loss when the device has it; nothing waits.
   void tell(std::int64_t step) {
     auto loss = std::make_shared<PinnedBuffer<float>>(device_.pinned<float>(1));
-    last_line_ = device_.copy(model_.loss(), *loss).then([loss, step, progress = progress_] {
+    last_line_ = device_.copy(model_.loss(), *loss).then([loss, step, progress = work_.progress] {
       progress->done(step, (*loss)[0]);
     });
   }
@@ -215,10 +275,12 @@ class Training {
     return model_.gradients().slice(block.first, block.length);
   }
 
+  Work& work_;
   World& world_;
   Device& device_;
   const Options& options_;
   const Parameters places_;
+  const Portion portion_;
   const OwnKernels kernels_;
   Scratch scratch_;
   Transformer<T> model_;
@@ -226,13 +288,12 @@ class Training {
   GpuRef<float> first_moments_, second_moments_;
   GpuRef<float> losses_, norms_;  ///< of each step
   GpuRef<float> square_sums_, norm_;
+  GpuRef<float> gradient_sums_, loss_sum_;  ///< of the passes before the last one
   Sequence forward_, embeddings_, update_;
   std::vector<Sequence> backward_;
-  // What differs from step to step.
-  Parameter<std::int64_t> step_{0};
+  // What differs from step to step, or from pass to pass.
+  Parameter<std::int64_t> step_{0}, first_{0}, drawn_{0};
   Parameter<float> rate_{0}, correction1_{1}, correction2_{1};
-  FaultsOfRank faults_;
-  std::shared_ptr<Progress> progress_;
   Future<void> last_line_;
 };
 

@@ -11,19 +11,23 @@ namespace troupe::train {
 /// The model's forward and backward pass on this rank's device. T: of activations, and of what
 /// products are computed from; parameters and their gradients are f32.
 ///
+/// The loss is the sum over the tokens divided by `mean_of`, which need not be their number: see
+/// Training. A token whose target is below 0 adds nothing to the loss and the gradients.
+///
 /// All functions submit and return. Matrices of activations have a row of channels for each token;
 /// to BLAS these are columns.
 template <Element T>
 class Transformer {
  public:
   Transformer(Device& device, const OwnKernels& kernels, Scratch& scratch, const Shape& shape,
-              const Parameters& places, std::int64_t batch)
+              const Parameters& places, std::int64_t batch, double mean_of)
       : device_(device),
         kernels_(kernels),
         shape_(shape),
         places_(places),
         batch_(batch),
         tokens_(batch * shape.sequence),
+        mean_of_(static_cast<float>(mean_of)),
         attention_(device, kernels, scratch, shape, batch) {
     const auto c = shape.channels;
     const auto rows = [&](std::int64_t channels, const char* name) {
@@ -59,7 +63,7 @@ class Transformer {
   // In memory as Parameters says.
   [[nodiscard]] GpuRef<float>& parameters() { return parameters_; }
   [[nodiscard]] const GpuRef<float>& gradients() const { return gradients_; }
-  /// The mean of this rank's tokens: one number.
+  /// One number.
   [[nodiscard]] const GpuRef<float>& loss() const { return loss_; }
   [[nodiscard]] const GpuRef<std::int32_t>& tokens() const { return token_; }
   [[nodiscard]] const GpuRef<std::int32_t>& targets() const { return target_; }
@@ -78,9 +82,9 @@ class Transformer {
         {weight(places_.token_embedding), c, shape_.vocabulary}, {normed_, c, tokens_},
         {logits_, shape_.vocabulary, tokens_}, {.transpose_a = blas::Transpose::yes});
     device_.launch(kernels_.cross_entropy, kernels_.rows(tokens_, false),
-                   static_cast<int>(shape_.vocabulary), 1 / static_cast<float>(tokens_),
-                   read(target_), update(logits_), write(losses_));
-    device_.launch(kernels_.mean, kernels_.rows(1), tokens_, read(losses_), write(loss_));
+                   static_cast<int>(shape_.vocabulary), 1 / mean_of_, read(target_),
+                   update(logits_), write(losses_));
+    device_.launch(kernels_.mean, kernels_.rows(1), tokens_, mean_of_, read(losses_), write(loss_));
     // The product's part of the token embedding's gradient; that of the first layer comes last.
     product_of_rows(normed_, c, logits_, shape_.vocabulary, gradient(places_.token_embedding));
     back_through(places_.token_embedding, c, logits_, shape_.vocabulary, d_norm_);
@@ -219,6 +223,7 @@ class Transformer {
   const Shape shape_;
   const Parameters& places_;
   const std::int64_t batch_, tokens_;
+  const float mean_of_;
   Attention<T> attention_;
   GpuRef<float> parameters_, gradients_;
   GpuRef<T> weights_;  ///< the parameters as products read them

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "portion.hpp"
 #include "report_job.hpp"
 
 // troupe-train as its users run it. What its gradients are compared with is a host program of its
@@ -14,13 +15,17 @@ const std::pair<const char*, const char*> kSmall[] = {
     {"--layers", "2"}, {"--heads", "2"},  {"--channels", "32"},        {"--sequence", "16"},
     {"--batch", "2"},  {"--warmup", "4"}, {"--learning-rate", "0.01"}, {"--log-every", "0"}};
 
-/// Runs it to an end with that status; its report.
-Json train(int ranks, Arguments arguments, int status = 0) {
+Arguments small(Arguments arguments) {
   for (const auto& [option, number] : kSmall) {
     if (std::find(arguments.begin(), arguments.end(), option) == arguments.end())
       arguments = arguments + Arguments{option, number};
   }
-  auto report = report_of(ranks, arguments, status);
+  return arguments;
+}
+
+/// Runs it to an end with that status; its report.
+Json train(int ranks, const Arguments& arguments, int status = 0) {
+  auto report = report_of(ranks, small(arguments), status);
   EXPECT_EQ(report.value("right", false), status == 0);
   return report;
 }
@@ -29,16 +34,32 @@ std::vector<double> losses_of(const Json& report) {
   return report.value("losses", std::vector<double>());
 }
 
-/// On GPUs a communicator that was formed anew may add up in another order.
-void expect_same_losses(const Json& one, const Json& other) {
+/// Of so many steps. On GPUs a communicator that was formed anew may add up in another order.
+void expect_same_losses(const Json& one, const Json& other, std::size_t steps) {
   const auto a = losses_of(one), b = losses_of(other);
-  ASSERT_EQ(a.size(), b.size());
-  ASSERT_FALSE(a.empty());
-  for (std::size_t step = 0; step < a.size(); ++step) {
+  ASSERT_GE(a.size(), steps);
+  ASSERT_GE(b.size(), steps);
+  for (std::size_t step = 0; step < steps; ++step) {
     if (on_cuda())
       EXPECT_NEAR(a[step], b[step], 1e-3 * a[step]) << "step " << step;
     else
       EXPECT_EQ(a[step], b[step]) << "step " << step;
+  }
+}
+
+/// Of so many steps, with sums over all tokens in another order. Gradients differ by roundings; the
+/// program's own tolerance for them is 4e-5 here, and each of the steps may add as much. Adam takes
+/// no notice of the size of gradients: their norms tell of it.
+void expect_near_losses(const Json& one, const Json& other, std::size_t steps) {
+  const auto a = losses_of(one), b = losses_of(other);
+  ASSERT_GE(a.size(), steps);
+  ASSERT_GE(b.size(), steps);
+  const auto norms = one.value("gradient_norms", std::vector<double>()),
+             other_norms = other.value("gradient_norms", std::vector<double>());
+  for (std::size_t step = 0; step < steps; ++step) {
+    const double off = 4e-5 * static_cast<double>(step + 1);
+    EXPECT_NEAR(a[step], b[step], off * b[step]) << step;
+    EXPECT_NEAR(norms.at(step), other_norms.at(step), off * other_norms.at(step)) << step;
   }
 }
 
@@ -63,19 +84,7 @@ TEST(Train, TwoRanksAreOneWithTwiceTheBatch) {
   const auto one = train(1, {"--steps", "12", "--text", text, "--batch", "4"});
   EXPECT_EQ(two["ranks"], 2);
   EXPECT_TRUE(two.value("same_parameters", false));
-  const auto a = losses_of(two), b = losses_of(one);
-  ASSERT_EQ(a.size(), 12u);
-  ASSERT_EQ(b.size(), 12u);
-  // Gradients differ by roundings; the program's own tolerance for them is 4e-5 here, and each of
-  // the steps may add as much.
-  // Adam takes no notice of the size of gradients: their norms tell of it.
-  const auto norms = two.value("gradient_norms", std::vector<double>()),
-             norms_of_one = one.value("gradient_norms", std::vector<double>());
-  for (std::size_t step = 0; step < a.size(); ++step) {
-    const double off = 4e-5 * static_cast<double>(step + 1);
-    EXPECT_NEAR(a[step], b[step], off * b[step]) << step;
-    EXPECT_NEAR(norms.at(step), norms_of_one.at(step), off * norms_of_one.at(step)) << step;
-  }
+  expect_near_losses(two, one, 12);
 }
 
 /// The same curve, however the run was disturbed, done, or taken up again.
@@ -91,9 +100,9 @@ TEST(Train, NothingChangesTheLosses) {
   ASSERT_EQ(struck["recoveries"].size(), 2u);
   EXPECT_EQ(struck["recoveries"][0]["kind"], "kill");
   EXPECT_EQ(struck["recoveries"][1]["rank"], ranks - 1);
-  expect_same_losses(struck, undisturbed);
+  expect_same_losses(struck, undisturbed, 40);
 
-  expect_same_losses(train(ranks, problem + Arguments{"--record", "off"}), undisturbed);
+  expect_same_losses(train(ranks, problem + Arguments{"--record", "off"}), undisturbed, 40);
 
   const Scratch scratch;
   const Arguments saving{"--commit-every",     "8", "--checkpoint-dir", scratch.file("states"),
@@ -102,7 +111,99 @@ TEST(Train, NothingChangesTheLosses) {
   const auto further = train(ranks, saving + Arguments{"--steps", "40"});
   EXPECT_GT(further.value("restarted_from", -1), 0);
   EXPECT_EQ(further.value("restarted_from", -1) + further.value("iterations", -1), 40);
-  expect_same_losses(further, undisturbed);
+  expect_same_losses(further, undisturbed, 40);
+}
+
+/// One rank after another, and each of its passes, has the sequences that follow.
+void expect_all_shared_out(std::int64_t sequences, std::int64_t most, int ranks) {
+  std::int64_t next = 0;
+  const auto first = train::portion_of(0, ranks, sequences, most);
+  EXPECT_LE(first.sequences_of_pass, most);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto portion = train::portion_of(rank, ranks, sequences, most);
+    EXPECT_EQ(portion.passes, first.passes);
+    EXPECT_EQ(portion.sequences_of_pass, first.sequences_of_pass);
+    EXPECT_LE(std::abs(portion.count - first.count), 1);
+    EXPECT_EQ(portion.first, next);
+    for (std::int64_t pass = 0; pass < portion.passes; ++pass) {
+      const auto count = portion.count_of(pass);
+      EXPECT_TRUE(count == 0 || portion.first_of(pass) == next);
+      EXPECT_LE(count, portion.sequences_of_pass);
+      next += count;
+    }
+    EXPECT_EQ(next, portion.first + portion.count);
+  }
+  EXPECT_EQ(next, sequences);
+}
+
+TEST(Train, AnyNumberOfRanksHasAllSequencesOfAStep) {
+  for (std::int64_t sequences = 1; sequences <= 24; ++sequences) {
+    for (std::int64_t most = 1; most <= sequences; ++most) {
+      for (int ranks = 1; ranks <= sequences; ++ranks)
+        expect_all_shared_out(sequences, most, ranks);
+    }
+  }
+}
+
+Arguments fault(const std::string& kind, int step, int rank) {
+  return {"--fault", kind + "@" + std::to_string(step) + ":" + std::to_string(rank)};
+}
+
+/// With --on-loss shrink: the same steps, shared out among the ranks that are left.
+TEST(Train, GoesOnWithoutRanksThatAreLost) {
+  const int ranks = ranks_here(3);
+  if (ranks < 2) GTEST_SKIP() << "a rank is lost";
+  // Two of three ranks have 4 and 5 of the 9 sequences, in two passes; one has three passes.
+  const Arguments problem{"--commit-every", "8", "--batch", "3"};
+  const Arguments shrinking{"--on-loss", "shrink", "--restart-budget", "0"};
+  const auto undisturbed = train(ranks, problem + Arguments{"--steps", "48"});
+  EXPECT_EQ(undisturbed["final_ranks"], ranks);
+
+  const Scratch scratch;
+  const auto saving =
+      problem + Arguments{"--checkpoint-dir", scratch.file("states"), "--checkpoint-every", "8"};
+  auto losing = saving + shrinking + fault("kill", 19, 1);
+  if (ranks == 3)
+    losing = losing + Arguments{"--on-health", "shrink"} + fault("failing-gpu", 21, 0);
+  const auto one_left = train(ranks, losing + Arguments{"--steps", "40"});
+  EXPECT_EQ(one_left["ranks"], ranks);
+  EXPECT_EQ(one_left["final_ranks"], 1);
+  ASSERT_EQ(std::ssize(one_left["recoveries"]), ranks - 1);
+  EXPECT_EQ(one_left["recoveries"][0]["kind"], "failed");
+  EXPECT_EQ(one_left["recoveries"][ranks - 2]["kind"], ranks == 3 ? "withdrawn" : "failed");
+  expect_near_losses(one_left, undisturbed, 40);
+  // The commit of step 8 was there before that of step 16 was made: these were not done again.
+  expect_same_losses(one_left, undisturbed, 8);
+
+  // What fewer have saved is taken up by all, if they have as many sequences together.
+  const auto further = train(ranks, saving + Arguments{"--steps", "48"});
+  EXPECT_GT(further.value("restarted_from", -1), 16);
+  expect_near_losses(further, undisturbed, 48);
+  Job other(1, small(saving + Arguments{"--steps", "48"}));
+  EXPECT_EQ(other.wait(), 2) << other.out() << other.err();
+  ASSERT_EQ(other.complaints().size(), 1u) << other.err();
+  EXPECT_NE(other.complaints()[0].find(ranks == 3 ? "--batch: a step of the saved state has 9 "
+                                                    "sequences, and here it has 3"
+                                                  : "--batch: "),
+            std::string::npos)
+      << other.err();
+  EXPECT_TRUE(other.nothing_left());
+}
+
+/// Rank 0 is lost, and tries its device again at once.
+TEST(Train, GoesOnWithARankThatIsBack) {
+  const int ranks = ranks_here(2);
+  if (ranks < 2) GTEST_SKIP() << "a rank is lost";
+  const Arguments problem{"--steps", "40", "--commit-every", "8"};
+  const auto report = train(ranks, problem + fault("kill", 11, 0) +
+                                       Arguments{"--on-loss", "shrink", "--restart-budget", "0",
+                                                 "--rejoin-after", "1ms"});
+  // Whether it is back before the end is a matter of speed.
+  int rejoined = 0;
+  for (const auto& recovery : report["recoveries"])
+    rejoined += recovery["kind"] == "rejoin" ? 1 : 0;
+  EXPECT_EQ(report["final_ranks"], ranks - 1 + rejoined);
+  expect_near_losses(report, train(1, problem + Arguments{"--batch", "4"}), 40);
 }
 
 TEST(Train, SaysSoWhereItDoesNotLearn) {
