@@ -154,32 +154,33 @@ TEST(Train, GoesOnWithoutRanksThatAreLost) {
   const int ranks = ranks_here(3);
   if (ranks < 2) GTEST_SKIP() << "a rank is lost";
   // Two of three ranks have 4 and 5 of the 9 sequences, in two passes; one has three passes.
-  const Arguments problem{"--commit-every", "8", "--batch", "3"};
+  const Arguments problem{"--commit-every", "4", "--batch", "3"};
   const Arguments shrinking{"--on-loss", "shrink", "--restart-budget", "0"};
-  const auto undisturbed = train(ranks, problem + Arguments{"--steps", "48"});
+  const auto undisturbed = train(ranks, problem + Arguments{"--steps", "40"});
   EXPECT_EQ(undisturbed["final_ranks"], ranks);
 
   const Scratch scratch;
   const auto saving =
-      problem + Arguments{"--checkpoint-dir", scratch.file("states"), "--checkpoint-every", "8"};
-  auto losing = saving + shrinking + fault("kill", 19, 1);
+      problem + Arguments{"--checkpoint-dir", scratch.file("states"), "--checkpoint-every", "4"};
+  // Without rank 1 no commit is whole: the others do not come to step 17 before they know.
+  auto losing = saving + shrinking + fault("kill", 11, 1);
   if (ranks == 3)
-    losing = losing + Arguments{"--on-health", "shrink"} + fault("failing-gpu", 21, 0);
-  const auto one_left = train(ranks, losing + Arguments{"--steps", "40"});
+    losing = losing + Arguments{"--on-health", "shrink"} + fault("failing-gpu", 17, 0);
+  const auto one_left = train(ranks, losing + Arguments{"--steps", "32"});
   EXPECT_EQ(one_left["ranks"], ranks);
   EXPECT_EQ(one_left["final_ranks"], 1);
   ASSERT_EQ(std::ssize(one_left["recoveries"]), ranks - 1);
   EXPECT_EQ(one_left["recoveries"][0]["kind"], "failed");
   EXPECT_EQ(one_left["recoveries"][ranks - 2]["kind"], ranks == 3 ? "withdrawn" : "failed");
-  expect_near_losses(one_left, undisturbed, 40);
-  // The commit of step 8 was there before that of step 16 was made: these were not done again.
-  expect_same_losses(one_left, undisturbed, 8);
+  expect_near_losses(one_left, undisturbed, 32);
+  // The commit of step 4 was there before that of step 8 was made: these were not done again.
+  expect_same_losses(one_left, undisturbed, 4);
 
   // What fewer have saved is taken up by all, if they have as many sequences together.
-  const auto further = train(ranks, saving + Arguments{"--steps", "48"});
+  const auto further = train(ranks, saving + Arguments{"--steps", "40"});
   EXPECT_GT(further.value("restarted_from", -1), 16);
-  expect_near_losses(further, undisturbed, 48);
-  Job other(1, small(saving + Arguments{"--steps", "48"}));
+  expect_near_losses(further, undisturbed, 40);
+  Job other(1, small(saving + Arguments{"--steps", "40"}));
   EXPECT_EQ(other.wait(), 2) << other.out() << other.err();
   ASSERT_EQ(other.complaints().size(), 1u) << other.err();
   EXPECT_NE(other.complaints()[0].find(ranks == 3 ? "--batch: a step of the saved state has 9 "
