@@ -431,6 +431,14 @@ bench_train() {
     figure "GPT-2, bf16, final loss with two faults/without" \
       "$(awk -v a="$(value "$out/train-faults.json" final_loss)" -v b="$(value "$out/train-bf16.json" final_loss)" \
         'BEGIN { print b > 0 ? a / b : 0 }')" x
+  if ((gpus > 1)); then
+    # shellcheck disable=SC2046
+    step train-shrink 240 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda "${options[@]}" --commit-every 10 \
+      --on-loss shrink --restart-budget 0 --fault kill@13:0 --json "$out/train-shrink.json" &&
+      figure "GPT-2, bf16, final loss with a GPU lost for good/without" \
+        "$(awk -v a="$(value "$out/train-shrink.json" final_loss)" -v b="$(value "$out/train-bf16.json" final_loss)" \
+          'BEGIN { print b > 0 ? a / b : 0 }')" x
+  fi
   python=$(judge_python torch)
   "$python" -c 'import torch' >/dev/null 2>&1 || return 0
   # shellcheck disable=SC2046

@@ -47,9 +47,10 @@ void expect_same_losses(const Json& one, const Json& other, std::size_t steps) {
   }
 }
 
-/// Of so many steps, with sums over all tokens in another order. Gradients differ by roundings; the
-/// program's own tolerance for them is 4e-5 here, and each of the steps may add as much. Adam takes
-/// no notice of the size of gradients: their norms tell of it.
+/// Of so many steps, with sums over all tokens in another order. So gradients differ by roundings:
+/// by 2 (8 layers + 4) sqrt(longest sum) 2^-24 of themselves, as the program's tolerance_of()
+/// derives it, which is 4e-5 here with 256 terms. Each of the steps may add as much.
+/// Adam takes no notice of the size of gradients: their norms tell of it.
 void expect_near_losses(const Json& one, const Json& other, std::size_t steps) {
   const auto a = losses_of(one), b = losses_of(other);
   ASSERT_GE(a.size(), steps);
