@@ -63,6 +63,24 @@ TEST(Heat, GoesOnFromASavedState) {
   EXPECT_EQ(heat(ranks, problem + Arguments{"--steps", "50"}).value("iterations", -1), 0);
 }
 
+/// It cannot go on with fewer ranks: with --on-loss shrink the last commit is brought to disk, that
+/// of the lost rank by another one.
+TEST(Heat, ALossForGoodLeavesTheLastCommit) {
+  const int ranks = ranks_here(2);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  const Scratch scratch;
+  const Arguments problem{"--points",       "8",  "--steps",          "100",
+                          "--commit-every", "10", "--checkpoint-dir", scratch.file("states")};
+  Job job(ranks, problem + Arguments{"--on-loss", "shrink", "--restart-budget", "0", "--fault",
+                                     "kill@60:0", "--log-level", "error"});
+  EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+  EXPECT_TRUE(job.nothing_left());
+  ASSERT_EQ(job.complaints().size(), 1u) << job.err();
+  for (const auto* part : {"this program cannot go on with fewer", "is on disk"})
+    EXPECT_NE(job.complaints()[0].find(part), std::string::npos) << job.err();
+  EXPECT_GT(heat(ranks, problem).value("restarted_from", -1), 0);
+}
+
 TEST(Heat, SaysWhatItDoesNotTake) {
   const std::pair<Arguments, std::string> cases[] = {
       {{"--points", "4,4"}, "--points: it takes one number, or three: X,Y,Z"},
