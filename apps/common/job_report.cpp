@@ -42,9 +42,9 @@ nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
 std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step) {
   auto text = fmt::format("Recoveries: {}\n", recoveries.size());
   for (const auto& one : recoveries) {
-    text += fmt::format("  rank {}, {}, in {} {}: {:.1f} ms until epoch {}, {} {}s repeated\n",
-                        one.rank, one.kind, step, one.iteration, one.total_ms, one.epoch,
-                        one.repeated_iterations, step);
+    const auto where = one.iteration < 0 ? "" : fmt::format(", in {} {}", step, one.iteration);
+    text += fmt::format("  rank {}, {}{}: {:.1f} ms until epoch {}, {} {}s repeated\n", one.rank,
+                        one.kind, where, one.total_ms, one.epoch, one.repeated_iterations, step);
   }
   return text;
 }
