@@ -2,27 +2,26 @@
 # Packs the installed programs with the shared libraries they need into dist/troupe-VERSION-ARCH.tar.gz, for Linux
 # machines with Open MPI (and, for GPUs, CUDA and NCCL) that are at least as new as this one.
 #
-#   scripts/bundle.sh [CMAKE-OPTION...]
+#   scripts/bundle.sh [--bare] [CMAKE-OPTION...]
 #
 # Builds build/release where need be (installing what that needs, as scripts/test.sh does). The tarball has one folder
 # at its top, which may be unpacked anywhere. Not in it, because it must be the target machine's own: the C and C++
-# runtime libraries, MPI, CUDA and NCCL.
+# runtime libraries, MPI, CUDA and NCCL. With --bare the bundle then runs on a bare system, by scripts/bundle-check.sh.
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
 source "$root/scripts/lib/libraries.sh"
+source "$root/scripts/lib/stage_bundle.sh"
 
+bare=0
+if [[ ${1:-} == --bare ]]; then
+  bare=1
+  shift
+fi
 accept_cmake_options "$@"
 
-# Every program and library must look for its libraries relative to itself.
-check_run_path() {
-  local file=$1 expected=$2
-  readelf -d "$file" | grep -E '\((RPATH|RUNPATH)\)' | grep -qF "$expected" ||
-    die "$(basename "$file") does not look for libraries in $expected"
-}
-
 find_cuda
-install_packages "${packages_for_building[@]}" libgloo-dev "${packages_for_bundling[@]}"
+install_packages "${packages_for_building[@]}" "${packages_for_libraries[@]}" patchelf
 # A build folder that is there is taken as it is; a new one builds neither tests nor benchmarks.
 if [[ -f $root/build/release/CMakeCache.txt ]]; then
   configure release build/release -DCMAKE_CUDA_ARCHITECTURES=all-major "$@"
@@ -37,16 +36,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tree=$work/$name
 
-say "installing into a staging folder"
-cmake --install "$root/build/release" --prefix "$tree" --strip >/dev/null
-cp -a "$root/LICENSE" "$root/README.md" "$root/docs" "$tree/"
-
-say "libraries that go along"
-for file in "$tree"/bin/* "$tree"/lib/libtroupe.so "$tree"/libexec/troupe/*; do
-  [[ $(head -c 4 "$file" | tail -c 3) == ELF ]] && collect "$file" "$tree/lib"
-done
-for file in "$tree"/bin/*; do check_run_path "$file" "\$ORIGIN/../lib"; done
-for file in "$tree"/libexec/troupe/*; do check_run_path "$file" "\$ORIGIN/../../lib"; done
+stage_bundle "$root/build/release" "$tree"
 
 mkdir -p "$root/dist"
 tarball=$root/dist/$name.tar.gz
@@ -65,3 +55,7 @@ for file in "$work/elsewhere/$name"/lib/*.so* "$work/elsewhere/$name"/libexec/tr
 done
 
 say "dist/$name.tar.gz: $(du -h "$tarball" | cut -f 1) ($(du -sh "$tree" | cut -f 1) unpacked)"
+if ((bare)); then
+  say "on a bare system"
+  "$root/scripts/bundle-check.sh" "$tarball"
+fi

@@ -3,13 +3,21 @@
 
 is_elf() { [[ $(head -c 4 "$1" | tail -c 3 | tr -d '\0') == ELF ]]; }
 
+# Libraries of NVIDIA's.
+is_of_cuda() {
+  case $1 in
+    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcusolver*.so* | libcufft*.so* | libcudnn*.so* | libcudss*.so* | libcutensor*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
+  esac
+  return 1
+}
+
 # Libraries of the target machine.
 is_foreign() {
+  is_of_cuda "$1" && return 0
   case $1 in
     ld-linux*.so* | libc.so* | libm.so* | libmvec.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | \
       libutil.so* | libanl.so* | libstdc++.so* | libgcc_s.so*) return 0 ;;
     libmpi*.so* | libopen-*.so* | libpmix.so* | libprrte.so*) return 0 ;;
-    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcusolver*.so* | libcufft*.so* | libcudnn*.so* | libcudss*.so* | libcutensor*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
   esac
   return 1
 }

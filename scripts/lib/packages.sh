@@ -8,7 +8,8 @@ packages_for_building=(
   libopenblas-dev liblapacke-dev                                  # the CPU engine, with Gloo
 )
 packages_for_testing=(libgtest-dev libbenchmark-dev)
-packages_for_bundling=(patchelf)
+# What more libraries of the CPU engine are built with.
+packages_for_libraries=(libgloo-dev libboost-context-dev libdnnl-dev libeigen3-dev)
 
 # What troupe builds without, and what is missing then.
 declare -A optional_packages=(
@@ -17,6 +18,7 @@ declare -A optional_packages=(
   [libdnnl-dev]="no convolutions on the CPU engine"
   [libeigen3-dev]="no direct solvers of sparse systems on the CPU engine"
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
+  [patchelf]="no bundles"
   [python3-scipy]="nobody judges random calls of blas, solver, fft and rng"
   [clang-16]="the sanitizers are those of g++, which compiles for them twice as long"
   [libclang-rt-16-dev]="the sanitizers are those of g++, which compiles for them twice as long"
