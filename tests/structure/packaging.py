@@ -19,7 +19,7 @@ def calls(name):
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and name in (getattr(node.func, "id", ""), getattr(node.func, "attr", "")):
             named = {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
-            yield node.args[0].value if node.args else None, named
+            yield getattr(node.args[0], "value", None) if node.args else None, named
 
 
 wrong = []

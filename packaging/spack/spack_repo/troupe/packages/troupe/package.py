@@ -39,7 +39,10 @@ class Troupe(CMakePackage, CudaPackage):
     depends_on("eigen", when="+direct")
     depends_on("onednn", when="+dnn")
     depends_on("fftw precision=float,double", when="+fft")
-    depends_on("nccl", when="+cuda")
+    # NCCL is compiled for the same GPUs, and Spack's does not build without their names.
+    conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs, for instance cuda_arch=90")
+    for arch in CudaPackage.cuda_arch_values:
+        depends_on(f"nccl cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
 
     conflicts("%gcc@:11", msg="troupe is C++20, as g++ has it from 12 on")
 
@@ -52,7 +55,7 @@ class Troupe(CMakePackage, CudaPackage):
             self.define("TROUPE_OPENBLAS_LIBRARY", openblas),
             self.define("TROUPE_LAPACKE_LIBRARY", openblas),  # Spack's has LAPACKE in it
         ]
-        if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
+        if self.spec.satisfies("+cuda"):
             architectures = list(self.spec.variants["cuda_arch"].value)
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", architectures))
         return args
