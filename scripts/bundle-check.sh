@@ -151,10 +151,10 @@ mpi_environment
 export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}  # as in gpu-check.sh
 mapfile -t passed_on < <(env | grep -E '^(OMPI_|NCCL_|CUDA_VISIBLE_DEVICES=)')
 
-packages=$(make_bare_tree "$tree" openmpi-bin libstdc++6)
+holds=$(make_bare_tree "$tree" openmpi-bin libstdc++6)
 strange=$(find "$tree" '(' -name 'libboost*' -o -name 'libspdlog*' -o -name 'libfmt*' -o -name cc1plus -o -name 'g++*' -o -name 'clang*' -o -name 'c++*' ')')
 if [[ -z $strange ]]; then
-  ok "bare system" "$packages of $(apt_sources), $(du -sh "$tree" | cut -f 1), no compiler, Boost, spdlog or fmt"
+  ok "bare system" "$holds of $(apt_sources), $(du -sh "$tree" | cut -f 1), no compiler, Boost, spdlog or fmt"
 else
   failed "bare system" "it has $(head -n 3 <<<"$strange" | paste -sd ' ')"
 fi
@@ -171,7 +171,7 @@ fi
 ((${#namespace[@]} == 0)) || check_libraries
 
 job=(mpirun -n "$ranks" --oversubscribe --bind-to none)
-if [[ $engine == cpu ]]; then fault=kill; else fault=illegal-address; fi
+if [[ $engine == cpu ]]; then fault='kill'; else fault='illegal-address'; fi
 attempt troupe-info 0 '^Usage: ' troupe-info --help
 attempt "troupe-cg with a fault ($fault)" 0 '^Recoveries: 1 ' \
   "${job[@]}" troupe-cg --engine "$engine" --stencil 16 --fault "$fault@5:$((ranks - 1))" --json "$reports/cg.json"

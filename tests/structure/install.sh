@@ -33,9 +33,18 @@ cp "$here/consumer/CMakeLists.txt" "$work/consumer/"
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" -DCMAKE_PREFIX_PATH="$work/moved"
 "$cmake" --build "$work/consumer/build"
 
+# Before 1.0 the library's name for the dynamic linker names the minor version, too.
+version=$(sed -n 's/^project(troupe VERSION \([^ ]*\).*/\1/p' "$source_tree/CMakeLists.txt")
+case $version in
+  0.*) compatible=${version%.*} ;;
+  *) compatible=${version%%.*} ;;
+esac
+readelf -d "$work/moved/lib/libtroupe.so" | grep -F "soname: [libtroupe.so.$compatible]" >/dev/null ||
+  fail "libtroupe's soname is not libtroupe.so.$compatible"
+
 # The same without CMake.
 export PKG_CONFIG_PATH=$work/moved/lib/pkgconfig
-[[ $(pkg-config --modversion troupe) == "$(sed -n 's/^project(troupe VERSION \([^ ]*\).*/\1/p' "$source_tree/CMakeLists.txt")" ]] ||
+[[ $(pkg-config --modversion troupe) == "$version" ]] ||
   fail "pkg-config tells another version"
 read -ra flags < <(pkg-config --cflags --libs troupe)
 "$cxx" -std=c++20 -o "$work/by-pkg-config" "$work/consumer/main.cpp" "${flags[@]}" \
