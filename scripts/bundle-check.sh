@@ -7,7 +7,8 @@
 # the files of the packages here that are essential, of Open MPI, and of all that these depend on. The bundle is unpacked
 # there and runs by chroot: troupe-cg and troupe-torture with faults, troupe-perf, and troupe-heat, which has kernels of its
 # own and so wants a C++ compiler with the cpu engine. With --engine cuda (default: cpu) the folder also gets copies of
-# NVIDIA's libraries, and the programs run on this machine's GPUs.
+# NVIDIA's libraries, from LD_LIBRARY_PATH, the dynamic linker's folders, CUDA_HOME and /usr/local, and the programs run on
+# this machine's GPUs, up to two of them.
 #
 # Each command there has mounts of its own (/dev, /proc and /sys), which end with it. In a container that forbids mounts the
 # bundle runs outside of the folder instead, and what is loaded must be the bundle's, the folder's or NVIDIA's.
@@ -149,7 +150,7 @@ check_loaded() {
 
 mpi_environment
 export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}  # as in gpu-check.sh
-mapfile -t passed_on < <(env | grep -E '^(OMPI_|NCCL_|CUDA_VISIBLE_DEVICES=)')
+mapfile -t passed_on < <(env | grep -E '^(OMPI_|PMIX_|NCCL_|CUDA_VISIBLE_DEVICES=)')
 
 holds=$(make_bare_tree "$tree" openmpi-bin libstdc++6)
 strange=$(find "$tree" '(' -name 'libboost*' -o -name 'libspdlog*' -o -name 'libfmt*' -o -name cc1plus -o -name 'g++*' -o -name 'clang*' -o -name 'c++*' ')')

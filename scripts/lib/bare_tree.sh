@@ -55,7 +55,7 @@ link_alternatives() {
   update-alternatives --get-selections | while read -r name _ value; do
     [[ -e $tree$value ]] || continue
     update-alternatives --query "$name" |
-      awk '/^$/ { exit } /^Name:/ { name = $2 } /^Link:/ { print name, $2 } /^ / { print $1, $2 }' |
+      awk '/^$/ { over = 1 } over { next } /^Name:/ { name = $2 } /^Link:/ { print name, $2 } /^ / { print $1, $2 }' |
       while read -r name link; do
         chosen=$(readlink "/etc/alternatives/$name") || continue
         [[ -e $tree$chosen ]] || continue
@@ -79,7 +79,7 @@ make_bare_tree() {
   for file in hostname hosts nsswitch.conf resolv.conf; do
     [[ ! -e /etc/$file ]] || cp -L "/etc/$file" "$tree/etc/$file"
   done
-  chroot "$tree" ldconfig
+  chroot "$tree" ldconfig || true  # where chroot is forbidden nothing runs in the tree
   echo "${#packages[@]} packages"
 }
 
@@ -117,14 +117,14 @@ needed_of_cuda() {
 # these need in turn; says how many, and which are not here. Which libraries are NVIDIA's, libraries.sh knows.
 add_cuda_libraries() {
   local tree=$1 to=$1/usr/local/lib at path file major wanted more copied=0
-  local -A missing=()
+  local -A absent=()
   shift
   mapfile -t wanted < <(needed_of_cuda "$@")
   major=$(printf '%s\n' "${wanted[@]}" | sed -n 's/^libcudart\.so\.//p')
   wanted+=(libcuda.so.1 libnvidia-ml.so.1 "libnvrtc.so.$major" "libnvJitLink.so.$major" libcurand.so.10)
   for ((at = 0; at < ${#wanted[@]}; ++at)); do  # which grows on the way
     [[ ! -e $to/${wanted[at]} ]] || continue
-    path=$(where_is "${wanted[at]}") || { missing[${wanted[at]}]=1 && continue; }
+    path=$(where_is "${wanted[at]}") || { absent[${wanted[at]}]=1 && continue; }
     for file in "$path" $(companions "$path"); do
       cp -L "$file" "$to/"
       ((copied += 1))
@@ -133,5 +133,5 @@ add_cuda_libraries() {
     wanted+=("${more[@]}")
   done
   chroot "$tree" ldconfig 2>/dev/null  # it warns of names that are no links
-  echo "$copied, $(du -sh "$to" | cut -f 1)$( ((${#missing[@]} == 0)) || echo "; not here: ${!missing[*]}")"
+  echo "$copied, $(du -sh "$to" | cut -f 1)$( ((${#absent[@]} == 0)) || echo "; not here: ${!absent[*]}")"
 }

@@ -1,6 +1,7 @@
 """packaging.py SOURCE-TREE: what can be said of the Spack recipe without Spack, and of the Dockerfile without Docker. They
 agree with the tree: the recipe's version is the project's, the options that both give to CMake exist, the recipe knows the
-variants that it asks for, and the scripts and programs that the Dockerfile runs are there."""
+variants that it asks for, the scripts and programs that the Dockerfile runs are there, and so are its packages among those of
+the scripts."""
 
 import ast
 import re
@@ -42,6 +43,11 @@ scripts = re.findall(r"\bscripts/\S+\.sh", docker)
 wrong += [f"the Dockerfile runs {script}, which is not there" for script in scripts if not (tree / script).exists()]
 programs = set(re.findall(r"\b(troupe-\w+)", docker))
 wrong += [f"the Dockerfile runs {program}, which is not there" for program in programs if not (tree / "apps" / program).exists()]
+known = (tree / "scripts/lib/packages.sh").read_text()
+installed = re.search(r"apt-get install [^\\]*\\\n *([^&]*)&&", docker).group(1).split()
+for package in set(installed) - {"g++"}:  # a part of build-essential
+    if not re.search(rf"(?<![\w.-]){re.escape(package)}(?![\w.-])", known):
+        wrong.append(f"the Dockerfile installs {package}, which scripts/lib/packages.sh does not know")
 if len(options) < 6 or not scripts or not programs or len(asked) < 5:
     wrong.append("this check has not found what it is for")
 for text in wrong:
