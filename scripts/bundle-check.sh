@@ -78,7 +78,7 @@ inside() {
       for folder in dev proc sys; do mount --rbind "/$folder" "$tree/$folder"; done
       exec chroot "$tree" /usr/bin/env -i "$@"' inside "$tree" "${settings[@]}" "$@"
   else
-    settings+=("LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}")
+    [[ $engine == cpu ]] || settings+=("LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}")
     # The dynamic linker writes what each process loads.
     ((compared == 0)) || settings+=("LD_DEBUG=files" "LD_DEBUG_OUTPUT=$work/loaded/by")
     env -i "${settings[@]}" "$@"
@@ -87,13 +87,14 @@ inside() {
 
 # Which way a command gets there. Without /proc no program finds its own libraries, so chroot alone does not do.
 find_way() {
+  local why
   namespace=(unshare --mount)
-  inside true 2>/dev/null && ok "way there" "chroot, mounts in a namespace" && return
+  why=$(inside true 2>&1) && ok "way there" "chroot, mounts in a namespace" && return
   namespace=(unshare --map-root-user --mount)
   inside true 2>/dev/null && ok "way there" "chroot, mounts in a namespace of users" && return
   namespace=()
   bundle_at=$tree/opt/bundle reports=$tree/tmp
-  ok "way there" "none, mounts are forbidden here: the bundle runs outside, and what it loads is compared"
+  ok "way there" "none (${why%%$'\n'*}): the bundle runs outside, and what it loads is compared"
 }
 
 # attempt NAME STATUS WORDS COMMAND...: the command must end so, within five minutes, and print a line with these words,
@@ -144,7 +145,7 @@ check_loaded() {
   elif ((${#others[@]})); then
     failed "libraries loaded" "not of the bare system: ${others[*]}"
   else
-    ok "libraries loaded" "$count, each of the bundle, the bare system$([[ $engine == cpu ]] || echo " or NVIDIA")"
+    ok "libraries loaded" "$count, of the bundle or the bare system$([[ $engine == cpu ]] || echo ", or NVIDIA's")"
   fi
 }
 
