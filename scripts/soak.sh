@@ -8,8 +8,8 @@
 # --engine cpu. The problem is that of the options (default: --stencil 64 --tol 1e-10 --check-every 5 --commit-every 20).
 #
 # A job is right if it ends with 0 and its iterations and its residual, to six digits, are those of the job without a fault.
-# At the end no process of BIN may be left, and GPUs must have as much memory free as before: nothing else may start or end
-# on this machine meanwhile. The output of a job that is not right is kept in FOLDER (default soak.out). Exit status: 0; 1 if
+# At the end no process of the jobs may be left, and GPUs must have as much memory free as before: nothing else may use them
+# meanwhile. The output of a job that is not right is kept in FOLDER (default soak.out). Exit status: 0; 1 if
 # a job was not right or something is left; 2 for bad usage.
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
@@ -54,30 +54,25 @@ mpi_environment
 export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}  # a killed process may leave something in the switches
 
 memory_in_use() { [[ $engine == cpu ]] || nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits; }
-# The programs of this folder, and the device hosts, which are in libexec beside it.
-processes() {
-  local link
-  for link in /proc/[0-9]*/exe; do
-    link=$(readlink "$link") && [[ $link == "${bin%/bin}/"* ]] && echo "$link"
-  done || true
-}
+# What the jobs have started is known by a variable in its environment.
+processes() { { grep -lzxF "TROUPE_JOB_SOAK=$$" /proc/[0-9]*/environ 2>/dev/null || true; } | tr -dc '0-9\n' | paste -sd ' '; }
 
 # job FAULT...: its report in job.json, its output in job.txt
 job() {
   local options=() fault
   for fault in "$@"; do options+=(--fault "$fault"); done
   rm -f "$out/job.json"
-  timeout --kill-after=5 120 mpirun -n "$ranks" --oversubscribe --bind-to none "$bin/troupe-cg" --engine "$engine" \
+  TROUPE_JOB_SOAK=$$ timeout --kill-after=5 120 mpirun -n "$ranks" --oversubscribe --bind-to none "$bin/troupe-cg" --engine "$engine" \
     "${problem[@]}" "${options[@]}" --json "$out/job.json" >"$out/job.txt" 2>&1 </dev/null
 }
 answer() {
+  [[ -f $out/job.json ]] || return 0
   sed -n -e 's/^ *"iterations": \([0-9]*\),*$/\1/p' -e 's/^ *"relative_residual": \([^,]*\),*$/\1/p' "$out/job.json" |
     awk '{ printf "%.6g ", $1 }'
 }
 # random N: sets drawn to one of 0 to N - 1. (In a subshell the generator would not go on.)
 random() { drawn=$((RANDOM % $1)); }
 
-[[ -z $(processes) ]] || die "programs of $bin are running"
 before=$(memory_in_use)
 job || { cat "$out/job.txt" >&2 && die "the job without a fault ended with $?"; }
 right=$(answer)
@@ -106,7 +101,7 @@ done
 rm -f "$out/job.json" "$out/job.txt"
 
 left=$(processes)
-[[ -z $left ]] || { wrong=$((wrong + 1)) && say "still running: $left"; }
+[[ -z $left ]] || { wrong=$((wrong + 1)) && say "processes that still run: $left"; }
 for ((wait = 0; wait < 20; ++wait)); do  # the driver frees memory soon after a process has ended
   [[ $(memory_in_use) != "$before" ]] || break
   sleep 0.5
