@@ -7,12 +7,14 @@
 #    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS and cuTENSOR from there
 # 2. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
 #    troupe's own kernels are compiled but hardly optimised, and the tests are brief (-DTROUPE_BRIEF_TESTS=ON): of the
-#    unit tests there are those alone that steps 3 and 4 shorten or lack; conformance tests try half of the types of
-#    numbers, and shorter arrays; netlib judges the other half of BLAS, and the largest model of the protocol is left out
+#    unit tests there are those alone that steps 3 and 4 shorten or lack, and all of them try a third of the longest rows
+#    of random cases; conformance tests try half of the types of numbers, and shorter arrays; netlib judges the other half
+#    of BLAS, on four sizes of matrices instead of six; of the two largest models of the protocol a part is left; and
+#    benchmarks are compiled as tests are
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
-# 5. build/release: all of CTest, a minute of random programs (two where tests are not brief) among them; its summary ends
-#    the output
+# 5. build/release: all of CTest, half a minute of random programs (two minutes where tests are not brief) among them; its
+#    summary ends the output
 #
 # The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
 # tests of step 5 run on this machine's GPUs. Exit status: 0 if everything passed, 1 otherwise.
@@ -43,7 +45,7 @@ find_sanitizing_compiler() {
 # sanitized PRESET TARGET LABEL: builds and runs the unit tests with a label; the target is all of them.
 sanitized() {
   local preset=$1 target=$2 label=$3
-  configure "$preset" "build/$preset" "${cmake_options[@]}" "${sanitizing_compiler[@]}" -DTROUPE_ENGINE_CUDA=OFF &&
+  configure "$preset" "build/$preset" "${brief[@]}" "${cmake_options[@]}" "${sanitizing_compiler[@]}" -DTROUPE_ENGINE_CUDA=OFF &&
     build "build/$preset" "$target" &&
     say "unit tests, preset $preset" &&
     env -u TROUPE_TEST_BACKEND "${fixed_addresses[@]}" ctest --test-dir "$root/build/$preset" --label-regex "^$label\$" \
@@ -65,11 +67,12 @@ install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!
 wait "$fetching"
 # Without a GPU nothing runs the kernels: they are compiled for one model and hardly optimised, in a quarter of the time. And
 # of the unit tests those are left out that run in full under the sanitizers.
-without_gpu=()
+without_gpu=() brief=()
 if ! nvidia-smi -L &>/dev/null; then
   hastily="-Xptxas -O0"
   [[ $(nvcc --help 2>/dev/null) != *--Ofast-compile* ]] || hastily="-Ofc mid"
-  without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily" -DTROUPE_BRIEF_TESTS=ON)
+  without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily")
+  brief=(-DTROUPE_BRIEF_TESTS=ON)
 fi
 # Where there is enough memory, g++ collects its garbage at 1 GiB instead of 128 MiB: large files that are not optimised
 # compile in 10 to 15% less time, others in the same.
@@ -80,7 +83,7 @@ if ((available >= 4 * $(nproc))) && "${CXX:-c++}" -Werror "$large_heap" -x c++ -
   with_memory=("-DCMAKE_CXX_FLAGS=${CXXFLAGS:-} $large_heap")
 fi
 configure release build/release -DTROUPE_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6 \
-  "${without_gpu[@]}" "${with_memory[@]}" "${cmake_options[@]}"
+  "${without_gpu[@]}" "${brief[@]}" "${with_memory[@]}" "${cmake_options[@]}"
 build build/release
 
 find_sanitizing_compiler

@@ -13,6 +13,7 @@
 #include <troupe/lib/collective.hpp>
 
 #include "command_port_rig.hpp"
+#include "random_cases.hpp"
 #include "rank/device/host/watcher.hpp"
 
 namespace troupe::rank_process {
@@ -193,7 +194,8 @@ TEST(MoveTo, AReceivingExchangeLosesWhatItReceives) {
 }
 
 TEST(MoveTo, NoSpoiltRingKeepsAFutureFromResolving) {
-  for (std::uint32_t seed = 1; seed <= 300 && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::fewer_if_brief(300) && !testing::Test::HasFailure();
+       ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     PortRig rig(4096);
@@ -337,7 +339,8 @@ TEST(BeginAgain, KeepsWhatIsUnanswered) {
 
 /// One random program on a chain of hosts, against the rules written down plainly.
 TEST(MoveTo, RandomProgramsFollowTheRules) {
-  for (std::uint32_t seed = 1; seed <= 500 && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::fewer_if_brief(500) && !testing::Test::HasFailure();
+       ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     PortRig rig;

@@ -50,8 +50,12 @@ TYPED_TEST(CpuEngineRandom, OwnPhiloxGivesWhatCurandGives) {
                                      rng::kSubsequenceStride,
                                      7 * rng::kSubsequenceStride + 10,
                                      ((1ull << 24) - 1) * rng::kSubsequenceStride + 123456};
+  [[maybe_unused]] std::uint32_t pair = 0;
   for (const std::uint64_t seed : {0ull, 1234ull, 0xfeedfacecafebeefull}) {
     for (const std::uint64_t position : positions) {
+#ifdef TROUPE_BRIEF_TESTS  // each position with one of the seeds
+      if (pair++ % 3 != 0) continue;
+#endif
       for (const std::size_t n : {1u, 2u, 6u, 1001u, 300000u}) {
         std::vector<T> ours(n), theirs(n);
         cpu::Philox(seed, position).uniform(ours.data(), static_cast<std::int64_t>(n));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device_simulation.hpp"
+#include "random_cases.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -71,6 +72,8 @@ template <class Simulate>
 void for_each_seed(std::uint32_t count, Simulate simulate) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   count = std::max(1u, count / 60);
+#else
+  count = test::fewer_if_brief(count);
 #endif
   if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
     return simulate(static_cast<std::uint32_t>(std::atoi(seed)));

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "random_cases.hpp"
+
 namespace troupe::host {
 namespace {
 
@@ -202,7 +204,7 @@ bool same_as_sequential(std::uint32_t seed, bool heed_waits) {
 }
 
 TEST(Hazards, LanesThatHeedTheWaitsComputeWhatASequentialRunComputes) {
-  for (std::uint32_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::fewer_if_brief(2000) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     EXPECT_TRUE(same_as_sequential(seed, true));
   }

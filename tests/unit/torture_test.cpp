@@ -31,6 +31,7 @@
 namespace troupe::torture {
 namespace {
 
+using test::fewer_if_brief;
 using test::random_cases;
 
 TEST(Torture, OneSeedMakesOneProgram) {
@@ -150,7 +151,7 @@ TEST(Torture, SeedsMakeEveryCall) {
 
 /// Values are determined only if nobody writes what another thread uses.
 TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
-  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+  for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
     const auto program = generate(seed, {.ranks = 4, .operations = 600});
     for_each_operation(program, [&](const Round& round, const Operation& op) {
       if (op.kind == Kind::wrong) return;  // writes nothing
@@ -177,7 +178,7 @@ TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
 TEST(Torture, BundlesAreAlikeAndNameBuffersOnce) {
   std::set<Kind> kinds;
   std::size_t largest = 0;
-  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+  for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
     const auto program = generate(seed, {.ranks = 4, .operations = 600});
     std::map<std::uint32_t, std::map<int, std::vector<std::uint32_t>>> ids;  // by rank
     std::map<std::uint32_t, std::map<int, std::uint32_t>> by_buffer;
@@ -205,7 +206,7 @@ TEST(Torture, BundlesAreAlikeAndNameBuffersOnce) {
 
 /// What a failure has left stale would make more fail, in an order that depends on time.
 TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
-  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+  for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
     const auto program = generate(seed, {.ranks = 3, .operations = 600});
     const Round* current = nullptr;
     std::map<std::pair<int, int>, std::uint32_t> spoilt;  // in its round, by which operation
@@ -374,9 +375,10 @@ TEST(Torture, GpusSayThatTheyAreFailingWhereTheyAreLeft) {
 }
 
 TEST(Torture, FaultsComeAtThreeLevels) {
+  constexpr std::size_t kSeeds = 39;
   const auto blows = [](Faults level) {
     std::size_t stormy = 0, most = 0;
-    for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       const auto program = generate(seed, {.ranks = 2, .operations = 500, .faults = level});
       stormy += program.stormy ? 1 : 0;
       for (const auto& round : program.rounds) {
@@ -395,9 +397,10 @@ TEST(Torture, FaultsComeAtThreeLevels) {
     return std::pair(stormy, most);
   };
   EXPECT_EQ(blows(Faults::none), std::pair(std::size_t{0}, std::size_t{0}));
-  EXPECT_LT(blows(Faults::some).first, 39u);
-  EXPECT_EQ(blows(Faults::some).second, 2u);
-  EXPECT_EQ(blows(Faults::many), std::pair(std::size_t{39}, std::size_t{4}));
+  const auto some = blows(Faults::some);
+  EXPECT_LT(some.first, kSeeds);
+  EXPECT_EQ(some.second, 2u);
+  EXPECT_EQ(blows(Faults::many), std::pair(kSeeds, std::size_t{4}));
 }
 
 TEST(Torture, WhatIsLeftOpenIsFoundByKind) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "random_cases.hpp"
 #include "world_simulation.hpp"
 
 namespace troupe::rank_process {
@@ -65,6 +66,7 @@ void for_each_seed(std::uint32_t count, Simulate simulate) {
 #ifdef __SANITIZE_ADDRESS__
   count = std::max(1u, count / 60);
 #endif
+  count = test::fewer_if_brief(count);
   if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
     return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
   for (std::uint32_t seed = 1; seed <= count && !::testing::Test::HasFailure(); ++seed)
