@@ -27,10 +27,14 @@ function(troupe_precompiled_headers name)
 endfunction()
 
 # troupe_use_precompiled_headers(FOLDER LIBRARIES PROGRAMS [MODULES]): gives every static library, program and module that
-# hides its symbols, below this folder, the precompiled headers of these targets.
+# hides its symbols, below this folder, the precompiled headers of these targets, unless it has others.
 function(troupe_use_precompiled_headers folder libraries programs)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
+    get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+    if(reused)
+      continue()
+    endif()
     get_target_property(type ${target} TYPE)
     if(type STREQUAL STATIC_LIBRARY)
       target_precompile_headers(${target} REUSE_FROM ${libraries})
