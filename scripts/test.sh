@@ -82,7 +82,7 @@ large_heap=--param=ggc-min-heapsize=1048576
 if ((available >= 4 * $(nproc))) && "${CXX:-c++}" -Werror "$large_heap" -x c++ -fsyntax-only /dev/null &>/dev/null; then
   with_memory=("-DCMAKE_CXX_FLAGS=${CXXFLAGS:-} $large_heap")
 fi
-configure release build/release -DTROUPE_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6 \
+configure release build/release -DTROUPE_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 \
   "${without_gpu[@]}" "${brief[@]}" "${with_memory[@]}" "${cmake_options[@]}"
 build build/release
 
