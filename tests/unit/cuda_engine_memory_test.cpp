@@ -70,7 +70,9 @@ TEST_F(CudaEngine, SlabsLiveAsLongAsTheirDescriptor) {
 }
 
 TEST_F(CudaEngine, MemoryHasLimits) {
-  const auto limited = make_engine({.memory_limit = std::uint64_t{8} << 20}).take();
+  EngineOptions tight;
+  tight.memory_limit = std::uint64_t{8} << 20;
+  const auto limited = make_engine(tight).take();
   auto slab = limited->make_slab(std::uint64_t{6} << 20).take();
   EXPECT_EQ(limited->make_slab(std::uint64_t{4} << 20).code(), Errc::out_of_memory);
   limited->unmap_slab(slab.base, std::uint64_t{6} << 20);
