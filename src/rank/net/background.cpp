@@ -1,5 +1,7 @@
 #include "rank/net/background.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -30,6 +32,7 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
   MPI_Isend(&sent, 1, MPI_UINT64_T, to, kSize, communicator, &requests[1]);
   wait_for(requests);
   incoming.resize(received);
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: the pauses are shorter than the default slack
   for (std::size_t at = 0; at < std::max<std::size_t>(sent, received); at += kPiece) {
     requests.clear();
     if (at < received) {
@@ -42,7 +45,7 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
       MPI_Isend(outgoing.data() + at, bytes, MPI_BYTE, to, kData, communicator,
                 &requests.emplace_back());
     }
-    wait_for(requests);
+    wait_for(requests, Awaited::data);
   }
   return incoming;
 }

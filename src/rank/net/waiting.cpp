@@ -26,12 +26,13 @@ bool all_done(std::vector<MPI_Request>& requests) {
 
 }  // namespace
 
-void wait_for(std::vector<MPI_Request>& requests) {
+void wait_for(std::vector<MPI_Request>& requests, Awaited what) {
   const auto since = Clock::now();
   while (!cores_are_scarce && Clock::now() - since < kLooks) {
     if (all_done(requests)) return;
   }
-  for (auto pause = kShortest; !all_done(requests); pause = std::min(2 * pause, kLongest))
+  const auto longest = what == Awaited::data ? kShortest : kLongest;
+  for (auto pause = kShortest; !all_done(requests); pause = std::min(2 * pause, longest))
     std::this_thread::sleep_for(pause);
 }
 
