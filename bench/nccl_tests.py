@@ -62,7 +62,7 @@ def measured(ranks, operation, program, bin_folder, nccl_tests, repeat):
             times[side].append(rows)
     result = []
     sizes = [set(rows) for side in times.values() for rows in side]
-    for size in sorted(set.intersection(*sizes)):
+    for size in sorted(set.intersection(*sizes) - {0}):  # 0: nothing is left of the smallest size for each rank
         row = {"operation": operation, "size": size}
         for place, name in enumerate(("out_of_place", "in_place")):
             for side, tables in times.items():
