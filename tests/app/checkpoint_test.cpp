@@ -194,9 +194,9 @@ TEST_F(Saved, AnotherJobInTheSameFolderIsRefused) {
   const std::set<std::string> two{"step-40", "step-60"};
   Job job(ranks_here(2),
           saving("one") + Arguments{"--checkpoint-every", "20", "--fault", "hang@75:0",
-                                    "--heartbeat-timeout", "60s", "--phase-timeout", "70s",
-                                    "--token-timeout", "70s"});
-  ASSERT_TRUE(within(30s, [&] { return contents("one") == two; })) << job.out() << job.err();
+                                    "--heartbeat-timeout", "600s", "--phase-timeout", "700s",
+                                    "--token-timeout", "700s"});
+  ASSERT_TRUE(within(120s, [&] { return contents("one") == two; })) << job.out() << job.err();
   const auto complaint = fail(2, saving("one"), 2);
   EXPECT_NE(complaint.find("another job saves its states there (process "), std::string::npos)
       << complaint;
