@@ -1,5 +1,6 @@
 #include "text.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -10,7 +11,11 @@ namespace troupe::train {
 
 Result<std::vector<std::uint8_t>> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::uint8_t> bytes;
+  for (std::array<char, 65536> piece; file;) {
+    file.read(piece.data(), piece.size());
+    bytes.insert(bytes.end(), piece.begin(), piece.begin() + file.gcount());
+  }
   if (!file.is_open() || file.bad())
     return Error{Errc::io, errno, path + ": " + std::strerror(errno)};
   return bytes;

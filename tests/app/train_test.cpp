@@ -223,6 +223,7 @@ TEST(Train, SaysWhatItDoesNotTake) {
       {{"--dtype", "bf16", "--heads", "32"}, "--dtype: attention in bf16 wants heads of"},
       {{"--text", text}, "text: 9 bytes, and a sequence takes 65"},
       {{"--text", text.string() + ".not"}, "--text: "},
+      {{"--text", text.parent_path().string()}, "Is a directory"},
       {{"--fault", "kill@100:0"}, "--fault: there is no step 100 among 100"},
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--model", "gpt2", "--check-gradients"}, "--check-gradients: the model and the batch"}};

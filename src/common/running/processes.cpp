@@ -8,7 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace troupe::running {
 namespace {
@@ -38,9 +38,13 @@ std::string path_of(int pid, const std::string& name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
+/// As far as it can be read: a process that ends meanwhile has none. A stream's buffer that is read
+/// by itself would throw then; the operator does not.
 std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 }  // namespace
