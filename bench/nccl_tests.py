@@ -93,11 +93,12 @@ def report(ranks, repeat, rows):
 
 
 def main():
-    if len(sys.argv) != 5 or not re.fullmatch(r"[1-9]\d{0,5}", sys.argv[3]):
+    repeats = os.environ.get("REPEAT", "3")
+    if len(sys.argv) != 5 or not all(re.fullmatch(r"[1-9]\d{0,5}", number) for number in (sys.argv[3], repeats)):
         print(__doc__.splitlines()[0], file=sys.stderr)
         return 2
     bin_folder, nccl_tests, ranks, results = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-    repeat = int(os.environ.get("REPEAT", "3"))
+    repeat = int(repeats)
     rows, failed = [], False
     for operation, program in OPERATIONS.items():
         of_one = measured(ranks, operation, program, bin_folder, nccl_tests, repeat)
