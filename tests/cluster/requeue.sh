@@ -23,7 +23,8 @@ awk -v side=450 'BEGIN {
 readonly solve=(-n 2 -- troupe.sbatch troupe-cg --matrix laplace.mtx --tol 1e-10 --check-every 5 --commit-every 10)
 readonly saving=(--checkpoint-every 20 --checkpoint-dir)
 
-state_on_disk() { compgen -G "$1/troupe-cg/step-*" >/dev/null; }
+# Not step-N.tmp, which is still being written, nor the file of the trial.
+state_on_disk() { compgen -G "$1/troupe-cg/step-*[0-9]" >/dev/null; }
 
 # went_on NAME: the job's last start took up a state, and its report says what that of the job left alone says.
 went_on() {
