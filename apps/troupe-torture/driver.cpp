@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -27,8 +28,8 @@ constexpr int kStarts = 60;  ///< of a job whose runs are asked to stop: each ti
 /// Removed with all that is in it; a file system that was mounted in it is unmounted.
 class Folder {
  public:
-  Folder() {
-    auto text = (std::filesystem::temp_directory_path() / "troupe-torture-XXXXXX").string();
+  explicit Folder(const std::filesystem::path& parent) {
+    auto text = (std::filesystem::absolute(parent) / "troupe-torture-XXXXXX").string();
     if (::mkdtemp(text.data()) == nullptr)
       throw std::system_error(errno, std::generic_category(), "a folder for the job");
     path_ = text;
@@ -79,7 +80,7 @@ std::string joined(const std::vector<std::string>& words) {
 Verdict run_job_of(std::uint64_t seed, std::int64_t programs, const JobSpec& spec,
                    const std::string& executable, std::chrono::nanoseconds limit) {
   static int number = 0;
-  Folder folder;
+  Folder folder(spec.folders);
   std::vector<std::string> arguments{"--oversubscribe",          "--bind-to", "none", "-n",
                                      std::to_string(spec.ranks), executable};
   arguments.insert(arguments.end(),
@@ -169,6 +170,8 @@ void reduce_and_print(std::uint64_t seed, const JobSpec& spec, const Config& con
 JobSpec draw_job(std::uint64_t seed, const Config& config) {
   Random random(derive(seed, 55));
   JobSpec spec;
+  spec.folders = config.text("folder");
+  if (spec.folders.empty()) spec.folders = std::filesystem::temp_directory_path();
   const auto ranks = config.integer("ranks");
   static const std::vector<int> kRanks{1, 2, 2, 2, 2, 3, 3, 4, 4, 2, 3, 5, 6, 8};
   spec.ranks = ranks > 0 ? static_cast<int>(ranks) : random.of(kRanks);
@@ -218,7 +221,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     choose("partner", {"", "", "off"});
     choose("on-health", {"", "shrink"});
     spec.may_end_early = true;  // nobody may be left
-  } else if (random.one_in(12)) {
+  } else if (config.source("disk-fails") != "command line" && random.one_in(12)) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;
   }
   if (random.one_in(8)) option("faults", "many");
@@ -234,6 +237,12 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
 }
 
 int drive(const Config& config, const std::string& executable) {
+  if (const auto& folder = config.text("folder");
+      !folder.empty() && ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    std::fprintf(stderr, "troupe-torture: --folder: %s: %s\n", folder.c_str(),
+                 std::strerror(errno));
+    return kExitUsage;
+  }
   const auto first = static_cast<std::uint64_t>(config.integer("seed"));
   const auto limit = 10 * config.duration("deadline");
   const auto start = Clock::now();
@@ -246,7 +255,7 @@ int drive(const Config& config, const std::string& executable) {
     const auto runtime = runtime_options();
     given.insert(given.end(), runtime.begin(), runtime.end());
     for (const auto& one : given) {
-      for (const auto& own : {"seed", "programs", "minutes", "reduce", "ranks"})
+      for (const auto& own : {"seed", "programs", "minutes", "reduce", "ranks", "folder"})
         if (one.name == own) goto next;
       if (config.source(one.name) == "command line")
         spec.options.insert(spec.options.end(), {"--" + one.name, config.text(one.name)});

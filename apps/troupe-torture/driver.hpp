@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace troupe::torture {
 
 /// How a job is started, beside its seed.
 struct JobSpec {
+  std::filesystem::path folders;  ///< where each job gets one of its own
   int ranks = 2;
   std::vector<std::string> options;
   bool may_end_early = false;  ///< status 75 is a good end

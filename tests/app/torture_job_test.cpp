@@ -114,17 +114,27 @@ TEST(Torture, AFlippedByteInAShareIsFound) {
 }
 
 /// Without mpirun it starts jobs itself. What it finds there it makes smaller: the falsified
-/// download is of the final look at all buffers, for which no operation is needed.
+/// download is of the final look at all buffers, for which no operation is needed. The job of an
+/// even seed gets a folder.
 TEST(Torture, AFailingProgramIsMadeSmaller) {
+  const Scratch scratch;
   Job job(Job::kNoMpirun,
-          {"--seed", "1", "--faults", "off", "--rounds", "free", "--tokens", "off", "--ranks", "1",
-           "--operations", "15", "--spoil", "3", "--reduce", "on"},
+          {"--seed", "2", "--faults", "off", "--rounds", "free", "--tokens", "off", "--ranks", "1",
+           "--operations", "15", "--spoil", "3", "--reduce", "on", "--folder",
+           scratch.file("").string()},
           {.limit = 400s});
   EXPECT_EQ(job.wait(), 1) << job.err();
   EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
   EXPECT_NE(job.out().find("reduced, in "), std::string::npos) << job.out();
   EXPECT_NE(job.out().find("--leave-out 0-"), std::string::npos) << job.out();
   EXPECT_TRUE(job.nothing_left());
+}
+
+TEST(Torture, AFolderMustBeThere) {
+  const Scratch scratch;
+  Job job(Job::kNoMpirun, {"--folder", scratch.file("missing").string()}, {.limit = 60s});
+  EXPECT_EQ(job.wait(), 2) << job.out();
+  EXPECT_NE(job.err().find("missing: No such file or directory"), std::string::npos) << job.err();
 }
 
 }  // namespace
