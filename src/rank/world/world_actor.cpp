@@ -48,6 +48,7 @@ WorldActor::WorldActor(WorldCore* core, std::shared_ptr<Probe> probe)
     : core_(core),
       probe_(std::move(probe)),
       look_every_(look_every(core->options().phase_timeout)),
+      trace_(core->options().collector),
       member_(core->mpi().rank(), this),
       relay_(
           {.rank = core->mpi().rank(),
@@ -142,7 +143,7 @@ void WorldActor::on(FromNetwork message) {
     log::debug("world", "round {}: {}", decoded->round,
                decoded->kind == Kind::order ? to_string(decoded->phase) : std::string_view("news"));
     relay_.down(*decoded, context().now());
-    if (core_->options().collector != nullptr) trace_phase();
+    trace_.at(member_.phase());
   }
 }
 
@@ -370,7 +371,7 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<
   if (member_.spectator() && failed_)
     log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
   failed_.reset();
-  if (core_->options().collector != nullptr) trace_recovery(epoch, reports);
+  trace_.recovered(epoch, reports);
   core_->status().activate(epoch, stable, reports, member_.excluded());
   auto& board = core_->device().flight().board();
   board.epoch.store(epoch, std::memory_order_relaxed);
@@ -379,42 +380,6 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<
   board.active.store(1, std::memory_order_relaxed);
   revived_at_ = context().now();
   core_->device().tell(device_message::WorldActive{});
-}
-
-// The trace
-
-void WorldActor::trace_phase() {
-  const auto phase = member_.phase();
-  if (phase == traced_.phase) return;
-  const auto now = SteadyClock::time();
-  if (traced_.phase == Phase::active) {
-    traced_.recovery_since = now;
-  } else {
-    const auto end = phase == Phase::active ? traced_.recovered : now;
-    core_->options().collector->span(trace::SpanKind::phase, traced_.phase_since, end,
-                                     to_string(traced_.phase));
-  }
-  traced_.phase = phase;
-  traced_.phase_since = now;
-}
-
-void WorldActor::trace_recovery(std::uint32_t epoch, const std::vector<Recovery>& reports) {
-  const auto before = std::exchange(traced_.recovered, SteadyClock::time());
-  double detect_ms = 0;
-  std::string text;
-  for (const auto& report : reports) {
-    detect_ms = std::max(detect_ms, report.detect_ms);
-    text += (text.empty() ? "recovery: rank " : "; rank ") + std::to_string(report.rank) + " (" +
-            report.kind + ")";
-  }
-  if (text.empty()) text = "the world forms";
-  const auto began = traced_.phase == Phase::active ? traced_.recovered : traced_.recovery_since;
-  const auto detect = std::chrono::nanoseconds(static_cast<std::int64_t>(detect_ms * 1e6));
-  const auto struck = std::max(began - detect, before);
-  if (struck < began)
-    core_->options().collector->span(trace::SpanKind::phase, struck, began, "detect");
-  core_->options().collector->span(trace::SpanKind::recovery, struck, traced_.recovered,
-                                   text + ", epoch " + std::to_string(epoch));
 }
 
 // Progress

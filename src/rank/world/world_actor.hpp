@@ -10,6 +10,7 @@
 #include "rank/protocol/relay.hpp"
 #include "rank/protocol/split_order.hpp"
 #include "rank/protocol/supervisor.hpp"
+#include "rank/world/recovery_trace.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
@@ -148,9 +149,6 @@ class WorldActor
       std::uint32_t round, std::uint32_t formation, const std::vector<wire::FormingGroup>& listed,
       std::vector<std::vector<std::byte>> contributions) const;
 
-  /// What the protocol is at has changed, or may have.
-  void trace_phase();
-  void trace_recovery(std::uint32_t epoch, const std::vector<Recovery>& reports);
   /// This rank's GPU says that it is failing.
   void consider_leaving(const std::string& text);
   void look_at_progress();
@@ -179,12 +177,7 @@ class WorldActor
     std::vector<Future<void>> commands;  ///< that are submitted
   };
   Verification verification_;
-  /// What is traced of the protocol.
-  struct Traced {
-    Phase phase = Phase::active;
-    TimePoint phase_since{}, recovery_since{}, recovered{};
-  };
-  Traced traced_;
+  RecoveryTrace trace_;
   std::vector<wire::FormingGroup> contributed_;  ///< the groups of the device's last contribution
   std::vector<wire::FormingGroup> prepared_;     ///< of the standby's, and that it has formed since
   std::optional<world_message::Finished> finished_;  ///< the newest
