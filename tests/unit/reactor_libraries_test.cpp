@@ -1,0 +1,229 @@
+// The reactor of a device host: libraries that are opened, block, fail and are prepared.
+#include "reactor.hpp"
+
+namespace troupe::host {
+namespace {
+
+TEST_F(Reactor, ALibraryIsOpenedWhenACommandNeedsItAndHoldsUpNobody) {
+  script_.reached.store(true);
+  await_answer(submit(multiply(0, 1)));
+  EXPECT_EQ(script_.blas_opened, 0) << "nothing needs it";
+  script_.change([this] { script_.blas_opens = false; });
+  const auto first = submit(dot(1, 2));
+  const auto depends = submit(multiply(2, 3)), other = submit(multiply(4, 5));
+  await_answer(other);
+  EXPECT_FALSE(has_run("blas.dot"));
+  EXPECT_TRUE(header().set_aside.contains(first) && header().set_aside.contains(depends));
+  submit_all_reduce();
+  EXPECT_TRUE(runs("collective.all_reduce")) << "a collective waits for a library";
+  script_.change([this] { script_.blas_opens = true; });
+  await_answer(depends);
+  EXPECT_FALSE(header().set_aside.contains(first) || header().set_aside.contains(depends));
+  EXPECT_EQ(script_.ran,
+            (std::vector<std::string>{"vector.multiply", "vector.multiply", "collective.all_reduce",
+                                      "blas.dot", "vector.multiply"}));
+  EXPECT_EQ(script_.blas_opened, 2) << "its lane and its detour";
+}
+
+class ReactorOfSeveralHosts : public Reactor {
+ protected:
+  ReactorOfSeveralHosts() : Reactor(true, wire::Completion::event, true) {}
+};
+
+// What is queued behind a library that loads its kernels waits for the running ones, and a
+// collective may run until another host comes.
+TEST_F(ReactorOfSeveralHosts, NoCollectiveBeginsWhileALibraryIsOpened) {
+  script_.reached.store(true);
+  submit_all_reduce();
+  await_answer(submit(multiply(4, 5)));
+  EXPECT_FALSE(has_run("collective.all_reduce"));
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_TRUE(runs("collective.all_reduce"));
+}
+
+TEST_F(ReactorOfSeveralHosts, NoChannelBeginsWhileALibraryIsOpened) {
+  script_.reached.store(true);
+  const auto joins = submit(channel::Join{DType::u8, 1}, 0, std::vector<std::byte>(8));
+  for (const std::uint32_t region : {2, 3}) {  // it has looked at its commands in between
+    const wire::Control slab{
+        .kind = wire::ControlKind::make_slab, .region = region, .bytes = 2u << 20};
+    EXPECT_EQ(ask(slab).head.kind, wire::ControlKind::slab_made);
+  }
+  EXPECT_FALSE(answered());
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_EQ(await_answer(joins).code, 0u);
+}
+
+TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
+  script_.reached.store(true);
+  await_answer(submit(dot(0, 1)));
+  script_.change([this] { script_.works = false; });
+  const auto work = submit(gemm(1, 2));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto same_library = submit(dot(3, 4)), depends = submit(multiply(2, 5));
+  await_answer(submit(multiply(6, 7)));
+  submit_all_reduce();
+  EXPECT_TRUE(runs("collective.all_reduce"));
+  EXPECT_TRUE(header().set_aside.contains(same_library) && header().set_aside.contains(depends));
+  EXPECT_FALSE(header().set_aside.contains(work)) << "it may have begun";
+  script_.change([this] { script_.works = true; });
+  await_answer(depends);
+  EXPECT_TRUE(runs("blas.dot", 2));
+}
+
+TEST_F(Reactor, WaitsForWorkBeforeItIsQuiet) {
+  script_.reached.store(true);
+  script_.change([this] { script_.works = false; });
+  submit(gemm(1, 2));
+  await_answer(submit(multiply(6, 7)));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done)
+      << "quiesced while a library was at work";
+  script_.change([this] { script_.works = true; });
+  EXPECT_EQ(receive().head.request, requests_ - 1);
+}
+
+TEST_F(Reactor, ALibraryThatFailsIsOpenedAnewUntilItIsGivenUp) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_fails = true; });
+  for (int failure = 1; failure <= LaneActor::kRestarts + 1; ++failure) {
+    const auto reply = await_answer(submit(dot(0, 1)));
+    EXPECT_EQ(static_cast<Errc>(reply.code), Errc::library);
+    EXPECT_EQ(reply.native, 14);
+    EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u) << "a neighbour failed";
+  }
+  EXPECT_EQ(script_.discarded, LaneActor::kRestarts);
+  script_.change([this] { script_.blas_fails = false; });
+  const auto given_up = await_answer(submit(dot(0, 1)));
+  EXPECT_EQ(static_cast<Errc>(given_up.code), Errc::library) << "it was to be given up";
+  EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u);
+}
+
+TEST_F(Reactor, SaysWhichLibrariesItDoesNotHaveAndAnswersTheirCommands) {
+  EXPECT_EQ(header().unknown.lanes(), 1u << kUnusedLane);
+  EXPECT_EQ(header().unknown.why("alchemy").find("there is no troupe-alchemy-scripted.so in "), 0u)
+      << header().unknown.text();
+  // As of a rank that has submitted it before it could read that.
+  auto record = record_of(memory::Nop{}, ++tickets_);
+  wire::CommandHeader head;
+  std::memcpy(&head, record.data(), sizeof head);
+  head.opcode = 1;  // nobody's
+  std::memcpy(record.data(), &head, sizeof head);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit_record(record)).code), Errc::unsupported);
+  EXPECT_EQ(await_answer(submit(memory::Nop{})).code, 0u) << "it does not go on";
+}
+
+TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
+  script_.reached.store(true);
+  EXPECT_EQ(await_answer(submit(memory::LibraryFault{{}, "blas"})).code, 0u);
+  EXPECT_EQ(await_answer(submit(multiply(0, 1))).code, 0u);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(dot(0, 1))).code), Errc::library);
+  EXPECT_EQ(await_answer(submit(dot(0, 1))).code, 0u);
+  EXPECT_EQ(script_.discarded, 1);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
+            Errc::invalid);
+}
+
+TEST_F(Reactor, ALibraryThatIsHeldUpSaysSo) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_opens = false; });
+  const auto held = submit(dot(0, 1));
+  await_answer(submit(multiply(2, 3)));
+  EXPECT_EQ(header().held_up.load(), 1u << static_cast<unsigned>(library_lane("blas")));
+  script_.change([this] { script_.blas_opens = true; });
+  await_answer(held);
+  EXPECT_EQ(header().held_up.load(), 0u);
+  script_.change([this] { script_.works = false; });
+  submit(gemm(1, 2));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto behind = submit(dot(3, 4));
+  await_answer(submit(multiply(6, 7)));
+  EXPECT_NE(header().held_up.load(), 0u);
+  script_.change([this] { script_.works = true; });
+  await_answer(behind);
+  EXPECT_EQ(header().held_up.load(), 0u);
+}
+
+/// A memfd of byte strings, as the rank sends them.
+UniqueFd packed(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::byte>> blobs;
+  for (const auto& text : texts) {
+    const auto bytes = std::as_bytes(std::span(text));
+    blobs.emplace_back(bytes.begin(), bytes.end());
+  }
+  return wire::pack_blobs(blobs).take();
+}
+
+TEST_F(Reactor, AKindThatRecursIsToldOnceAndPreparedWhereTheRankSaysSo) {
+  script_.reached.store(true);
+  for (int i = 0; i < 3; ++i) await_answer(submit(dot(0, 1)));
+  auto told = receive();
+  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
+  ASSERT_EQ(told.head.kind, wire::ControlKind::kind_recurs);
+  const auto record = packed({told.text});
+  script_.change([this] { script_.ran.clear(); });
+  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
+  send(request, record.get());
+  EXPECT_EQ(receive().head.request, request.request) << "the kind was told of once more, or more";
+  EXPECT_TRUE(has_run("blas.dot"));
+  EXPECT_GE(script_.scratch, 3u * 64);
+  EXPECT_EQ(script_.given_back, 1);
+}
+
+TEST_F(Reactor, WhatIsNoRecordIsNotPreparedButAnswered) {
+  const auto nonsense = packed({"nonsense", ""});
+  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
+  send(request, nonsense.get());
+  EXPECT_EQ(receive().head.request, request.request);
+}
+
+TEST_F(Reactor, PreparingKeepsItsLibraryAndNoOther) {
+  script_.reached.store(true);
+  script_.change([this] { script_.works = false; });
+  const auto record = record_of(gemm(6, 7));
+  const auto prepared = submit(memory::Prepare{}, 0, record);
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto behind = submit(dot(0, 1));
+  EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u) << "another library waited";
+  EXPECT_FALSE(has_run("blas.dot"));
+  script_.change([this] { script_.works = true; });
+  EXPECT_EQ(await_answer(prepared).code, 0u);
+  EXPECT_EQ(await_answer(behind).code, 0u);
+}
+
+TEST_F(Reactor, PreparingSaysWhatIsWrong) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_fails = true; });
+  EXPECT_EQ(
+      static_cast<Errc>(await_answer(submit(memory::Prepare{}, 0, record_of(dot(0, 1)))).code),
+      Errc::library);
+  EXPECT_EQ(
+      static_cast<Errc>(await_answer(submit(memory::Prepare{}, 0, record_of(memory::Nop{}))).code),
+      Errc::unsupported);
+  EXPECT_EQ(static_cast<Errc>(
+                await_answer(submit(memory::Prepare{}, 0, std::vector<std::byte>(16))).code),
+            Errc::invalid);
+}
+
+TEST_F(Reactor, PlansThatAreMadeAreToldAndThoseOfOthersAdopted) {
+  script_.reached.store(true);
+  const std::string text = "a plan";
+  const auto bytes = std::as_bytes(std::span(text));
+  script_.change([&] { script_.plans.emplace_back(bytes.begin(), bytes.end()); });
+  await_answer(submit(gemm(6, 7)));
+  auto told = receive();
+  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
+  ASSERT_EQ(told.head.kind, wire::ControlKind::plans_made);
+  const auto blobs = wire::unpack_blobs(told.fd.get()).take();
+  ASSERT_EQ(blobs.size(), 2u);
+  EXPECT_TRUE(std::equal(blobs[1].begin(), blobs[1].end(), bytes.begin(), bytes.end()));
+  const auto plan = packed({"blas", "another"});
+  send({.kind = wire::ControlKind::adopt_plans}, plan.get());
+  EXPECT_TRUE(script_.await([this] { return script_.adopted == "blas another"; }));
+}
+
+}  // namespace
+
+}  // namespace troupe::host
