@@ -9,6 +9,9 @@ namespace troupe::host {
 
 Result<void> Channels::add(std::uint64_t number, EndPtr end) {
   const std::lock_guard lock(mutex_);
+  if (given_up_early_.erase(number) != 0)
+    return Error{Errc::world_reformed, 0,
+                 "the end number " + std::to_string(number) + " was given up before it was made"};
   if (ends_.emplace(number, std::move(end)).second) return {};
   return Error{Errc::invalid, 0, "there is an end number " + std::to_string(number) + " already"};
 }
@@ -24,7 +27,7 @@ Result<Channels::EndPtr> Channels::find(std::uint64_t number) {
 void Channels::drop(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = ends_.find(number);
-  if (found == ends_.end()) return;
+  if (found == ends_.end()) return (void)given_up_early_.insert(number);
   found->second->abort();
   given_up_.push_back(std::move(found->second));
   ends_.erase(found);
@@ -37,6 +40,7 @@ void Channels::abort() {
     given_up_.push_back(std::move(end));
   }
   ends_.clear();
+  given_up_early_.clear();
 }
 
 std::vector<Channels::EndPtr> Channels::take_given_up() {
@@ -55,8 +59,15 @@ Result<void> DeviceHost::make_channel_end(std::uint64_t number, bool receives) {
 DeviceHost::Step DeviceHost::work_on_channel(std::uint64_t number, Source source,
                                              std::optional<bool> makes,
                                              std::function<Result<void>(ChannelEnd&)> work) {
-  if (opening_goes_first()) return Step::blocked;
   const auto ticket = command_.header().ticket;
+  if (opening_goes_first()) {
+    if (source == Source::set_aside || set_aside_.full()) return Step::blocked;
+    // It holds up nobody, least of all what gives the channel up that the opening waits for.
+    set_aside_.add(ticket, *commands_.front(), command_.operands(), false);
+    note_taken(ticket);
+    commands_.pop();
+    return Step::queued;
+  }
   note_issued(command_.header());
   const auto made = makes ? make_channel_end(number, *makes) : Result<void>();
   const auto end = made.ok() ? channels_.find(number) : Result<Channels::EndPtr>(made.error());

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "device_host/engine/collective_half.hpp"
@@ -27,11 +28,12 @@ class Channels {
 
   // The reactor's thread.
 
-  /// Takes an end in. Errors: invalid if the number is taken.
+  /// Takes an end in. Errors: invalid if the number is taken; world_reformed if it was given up
+  /// before.
   Result<void> add(std::uint64_t number, EndPtr end);
   /// Errors: world_reformed if there is no such end, or none any more.
   [[nodiscard]] Result<EndPtr> find(std::uint64_t number);
-  /// Gives one end up, if it is there.
+  /// Gives one end up, or if it is not there the one that will be made under this number.
   void drop(std::uint64_t number);
   /// False if there is too much under way.
   [[nodiscard]] bool start(Helpers::Job job) { return threads_.start(std::move(job)); }
@@ -49,6 +51,7 @@ class Channels {
   std::mutex mutex_;
   std::map<std::uint64_t, EndPtr> ends_;
   std::vector<EndPtr> given_up_;
+  std::set<std::uint64_t> given_up_early_;  ///< before they were made
   // Last: its threads use the rest.
   Helpers threads_;
 };

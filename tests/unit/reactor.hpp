@@ -29,10 +29,11 @@ class Reactor : public ::testing::Test {
   static constexpr std::uint32_t kUnusedLane = kLaneCount - 1;
 
   explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event,
-                   bool other_hosts = false) {
+                   const wire::HostOptions& waits = {}) {
     script = &script_;
     script_.lanes_open = lanes_open;
-    script_.blas_opens = !other_hosts;  // where they are all libraries are opened at the start
+    // With either all libraries are opened at the start.
+    script_.blas_opens = waits.other_hosts == 0 && waits.channels == 0;
     segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
     auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0, 0)).take();
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
@@ -54,7 +55,8 @@ class Reactor : public ::testing::Test {
                                     .flight_fd = ::dup(flight.fd()),
                                     .in_process = 1,
                                     .completion = static_cast<std::uint32_t>(completion),
-                                    .other_hosts = other_hosts ? 1 : 0};
+                                    .other_hosts = waits.other_hosts,
+                                    .channels = waits.channels};
     host_ = DeviceHost::create(options).take();
     thread_ = std::thread([this] { (void)host_->run(); });
     EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);

@@ -27,7 +27,7 @@ TEST_F(Reactor, ALibraryIsOpenedWhenACommandNeedsItAndHoldsUpNobody) {
 
 class ReactorOfSeveralHosts : public Reactor {
  protected:
-  ReactorOfSeveralHosts() : Reactor(true, wire::Completion::event, true) {}
+  ReactorOfSeveralHosts() : Reactor(true, wire::Completion::event, {.other_hosts = 1}) {}
 };
 
 // What is queued behind a library that loads its kernels waits for the running ones, and a
@@ -41,17 +41,52 @@ TEST_F(ReactorOfSeveralHosts, NoCollectiveBeginsWhileALibraryIsOpened) {
   EXPECT_TRUE(runs("collective.all_reduce"));
 }
 
-TEST_F(ReactorOfSeveralHosts, NoChannelBeginsWhileALibraryIsOpened) {
-  script_.reached.store(true);
-  const auto joins = submit(channel::Join{DType::u8, 1}, 0, std::vector<std::byte>(8));
-  for (const std::uint32_t region : {2, 3}) {  // it has looked at its commands in between
-    const wire::Control slab{
-        .kind = wire::ControlKind::make_slab, .region = region, .bytes = 2u << 20};
-    EXPECT_EQ(ask(slab).head.kind, wire::ControlKind::slab_made);
+// As may a transfer.
+class ReactorWithChannels : public Reactor {
+ protected:
+  ReactorWithChannels() : Reactor(true, wire::Completion::event, {.channels = 2}) {}
+  std::uint64_t join(std::uint64_t number) {
+    return submit(channel::Join{DType::u8, number}, 0, std::vector<std::byte>(8));
   }
-  EXPECT_FALSE(answered());
+};
+
+TEST_F(ReactorWithChannels, NoneBeginsWhileALibraryIsOpenedAndHoldsUpNobody) {
+  script_.reached.store(true);
+  const auto joins = join(1);
+  await_answer(submit(multiply(4, 5)));
+  EXPECT_TRUE(header().set_aside.contains(joins));
   script_.change([this] { script_.blas_opens = true; });
   EXPECT_EQ(await_answer(joins).code, 0u);
+  EXPECT_FALSE(header().set_aside.contains(joins));
+}
+
+TEST_F(ReactorWithChannels, OneThatIsGivenUpWhileALibraryIsOpenedIsNotMadeLater) {
+  script_.reached.store(true);
+  const auto joins = join(1);
+  EXPECT_EQ(await_answer(submit(channel::Drop{DType::u8, 1})).code, 0u);
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_EQ(static_cast<Errc>(await_answer(joins).code), Errc::world_reformed);
+  EXPECT_EQ(await_answer(join(2)).code, 0u);
+}
+
+// What a library waits for when it is opened anew after a failure.
+TEST_F(ReactorWithChannels, ATransferUnderWayIsGivenUpPastOneThatIsHeldUp) {
+  script_.change([this] { script_.blas_opens = true; });
+  await_answer(join(1));
+  await_answer(join(2));
+  const auto under_way = submit(channel::Receive{DType::u8, 1, part(1)});
+  ASSERT_TRUE(script_.await([this] { return script_.transfers == 1; }));
+  script_.change([this] { script_.blas_fails = true, script_.blas_opens = false; });
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(dot(2, 3))).code), Errc::library);
+  const auto held_up = submit(channel::Receive{DType::u8, 2, part(4)});
+  await_answer(submit(channel::Drop{DType::u8, 1}));
+  EXPECT_NE(await_answer(under_way).code, 0u);
+  EXPECT_TRUE(header().set_aside.contains(held_up));
+  script_.change([this] { script_.blas_opens = true; });
+  EXPECT_TRUE(script_.await([this] { return script_.transfers == 2; }));
+  submit(channel::Drop{DType::u8, 2});
+  EXPECT_NE(await_answer(held_up).code, 0u);
+  script_.reached.store(true);
 }
 
 TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
