@@ -22,11 +22,13 @@ accept_cmake_options "$@"
 
 find_cuda
 install_packages "${packages_for_building[@]}" "${packages_for_libraries[@]}" patchelf
-# A build folder that is there is taken as it is; a new one builds neither tests nor benchmarks.
+# A build folder that is there is taken as it is, but for how kernels are compiled, which the tests hurry where there is no
+# GPU; a new one builds neither tests nor benchmarks.
+kernels=(-DCMAKE_CUDA_ARCHITECTURES=all-major -DCMAKE_CUDA_FLAGS=)
 if [[ -f $root/build/release/CMakeCache.txt ]]; then
-  configure release build/release -DCMAKE_CUDA_ARCHITECTURES=all-major "$@"
+  configure release build/release "${kernels[@]}" "$@"
 else
-  configure release build/release -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF -DCMAKE_CUDA_ARCHITECTURES=all-major "$@"
+  configure release build/release -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "${kernels[@]}" "$@"
 fi
 build build/release
 
