@@ -35,6 +35,7 @@ mkdir -p "$to/needed"
 
 say "programs, tests, CTest's files, libraries that go along"
 cp -a "$sources"/{scripts,tests,config,docs,README.md,LICENSE} "$tree/"
+mkdir -p "$tree/bench" && cp -a "$sources"/bench/*.py "$tree/bench/"
 (cd "$build" && find . -name CTestTestfile.cmake -o -name '*_include.cmake' -o -name '*_tests.cmake' -o -path './tests/netlib/*.in') |
   tar -C "$build" -cf - -T - | tar -C "$to" -xf -
 (cd "$build" && find bin lib libexec tests -type f -print0) | while IFS= read -r -d '' file; do
