@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace troupe::train {
@@ -15,8 +16,7 @@ struct Portion {
     return first + pass * sequences_of_pass;
   }
   [[nodiscard]] std::int64_t count_of(std::int64_t pass) const {
-    const auto left = count - pass * sequences_of_pass;
-    return left < 0 ? 0 : left < sequences_of_pass ? left : sequences_of_pass;
+    return std::clamp<std::int64_t>(count - pass * sequences_of_pass, 0, sequences_of_pass);
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <vector>
@@ -140,7 +141,7 @@ class Training {
 
  private:
   static constexpr std::int64_t kSquareSums = 1024;
-  static constexpr const char* kSequencesEntry = "sequences of a step";
+  static constexpr const char* kSequencesEntry = "number of sequences of a step (--batch)";
 
   [[nodiscard]] double tokens_of(std::int64_t sequences) const {
     return static_cast<double>(sequences * options_.shape.sequence);

@@ -71,8 +71,9 @@ TEST(Heat, ALossForGoodLeavesTheLastCommit) {
   const Scratch scratch;
   const Arguments problem{"--points",       "8",  "--steps",          "100",
                           "--commit-every", "10", "--checkpoint-dir", scratch.file("states")};
-  Job job(ranks, problem + Arguments{"--on-loss", "shrink", "--restart-budget", "0", "--fault",
-                                     "kill@60:0", "--log-level", "error"});
+  Job job(ranks,
+          problem + Arguments{"--on-loss", "shrink", "--restart-budget", "0", "--rejoin-after",
+                              "0s", "--fault", "kill@60:0", "--log-level", "error"});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   EXPECT_TRUE(job.nothing_left());
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();

@@ -156,7 +156,7 @@ TEST(Train, GoesOnWithoutRanksThatAreLost) {
   if (ranks < 2) GTEST_SKIP() << "a rank is lost";
   // Two of three ranks have 4 and 5 of the 9 sequences, in two passes; one has three passes.
   const Arguments problem{"--commit-every", "4", "--batch", "3"};
-  const Arguments shrinking{"--on-loss", "shrink", "--restart-budget", "0"};
+  const Arguments shrinking{"--on-loss", "shrink", "--restart-budget", "0", "--rejoin-after", "0s"};
   const auto undisturbed = train(ranks, problem + Arguments{"--steps", "40"});
   EXPECT_EQ(undisturbed["final_ranks"], ranks);
 
@@ -169,10 +169,14 @@ TEST(Train, GoesOnWithoutRanksThatAreLost) {
     losing = losing + Arguments{"--on-health", "shrink"} + fault("failing-gpu", 17, 0);
   const auto one_left = train(ranks, losing + Arguments{"--steps", "32"});
   EXPECT_EQ(one_left["ranks"], ranks);
-  EXPECT_EQ(one_left["final_ranks"], 1);
-  ASSERT_EQ(std::ssize(one_left["recoveries"]), ranks - 1);
-  EXPECT_EQ(one_left["recoveries"][0]["kind"], "failed");
-  EXPECT_EQ(one_left["recoveries"][ranks - 2]["kind"], ranks == 3 ? "withdrawn" : "failed");
+  const auto& recoveries = one_left["recoveries"];
+  ASSERT_GE(std::ssize(recoveries), 1);
+  EXPECT_EQ(one_left["final_ranks"], ranks - std::ssize(recoveries));
+  EXPECT_EQ(recoveries[0]["kind"], "failed");
+  // A rank whose GPU is failing leaves at a commit soon after: where steps are quick, the last one.
+  if (recoveries.size() > 1) {
+    EXPECT_EQ(recoveries[1]["kind"], "withdrawn");
+  }
   expect_near_losses(one_left, undisturbed, 32);
   // The commit of step 4 was there before that of step 8 was made: these were not done again.
   expect_same_losses(one_left, undisturbed, 4);
@@ -190,6 +194,12 @@ TEST(Train, GoesOnWithoutRanksThatAreLost) {
             std::string::npos)
       << other.err();
   EXPECT_TRUE(other.nothing_left());
+  Job another(ranks, small({"--steps", "40", "--commit-every", "4", "--batch", "2",
+                            "--checkpoint-dir", scratch.file("states")}));
+  EXPECT_EQ(another.wait(), 2) << another.out() << another.err();
+  EXPECT_NE(another.err().find("with another number of sequences of a step (--batch)"),
+            std::string::npos)
+      << another.err();
 }
 
 /// Rank 0 is lost, and tries its device again at once.
