@@ -283,8 +283,10 @@ class Solver final : public Share {
   /// As one command where nothing strikes in its middle.
   void run_iteration(std::int64_t i) {
     const auto& faults = options_->faults;  // of any rank: all of them run the same
-    const bool struck = std::any_of(faults.begin(), faults.end(),
-                                    [i](const auto& fault) { return fault.iteration == i; });
+    // A fault in a phase of a recovery has no iteration, and neither has the one that warms up.
+    const bool struck =
+        i != kUncounted && std::any_of(faults.begin(), faults.end(),
+                                       [i](const auto& fault) { return fault.iteration == i; });
     if (!options_->record || struck) {
       iterate(i);
     } else {
