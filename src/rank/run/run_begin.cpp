@@ -178,6 +178,8 @@ Result<void> RunLoop::load(const SavedState& state) {
     return settle_commands();
   } catch (const Exception& e) {
     return e.error();
+  } catch (const std::exception& e) {  // the others wait for what they read of this rank's part
+    return Error{Errc::invalid, 0, std::string("the program has thrown: ") + e.what()};
   }
 }
 
