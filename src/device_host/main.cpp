@@ -14,7 +14,7 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
-//     INTERFACE LIBRARY_FOLDERS
+//     OTHER_HOSTS CHANNELS REPRODUCIBLE REGISTER_BUFFERS INTERFACE LIBRARY_FOLDERS
 //   (descriptors 3..7) troupe-device-host MODULE --list
 
 namespace {

@@ -65,8 +65,9 @@ template <class Simulate>
 void for_each_seed(std::uint32_t count, Simulate simulate) {
 #ifdef __SANITIZE_ADDRESS__
   count = std::max(1u, count / 60);
-#endif
+#else
   count = test::fewer_if_brief(count);
+#endif
   if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
     return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
   for (std::uint32_t seed = 1; seed <= count && !::testing::Test::HasFailure(); ++seed)
