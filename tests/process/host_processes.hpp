@@ -48,6 +48,16 @@ inline std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
+/// Whether the process has not ended, be it that nobody has waited for it yet.
+inline bool is_alive(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("State:"))
+      return line.find("Z (") == std::string::npos && line.find("X (") == std::string::npos;
+  }
+  return false;
+}
+
 /// The children of `parent` that are device hosts and not dead, oldest first: the first one is the
 /// active one.
 inline std::vector<HostProcess> hosts_of(pid_t parent) {

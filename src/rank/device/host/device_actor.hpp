@@ -143,6 +143,10 @@ class DeviceActor
   DeviceMemory memory_;
   LibraryUse libraries_;
   StandbyMemory standby_memory_;
+  TimePoint looked_{};                  ///< at the signs of the host, last
+  TimePoint seen_pass_{};               ///< the time as far as looks have seen it pass
+  TimePoint beat_{};                    ///< the newest heartbeat
+  std::chrono::nanoseconds silent_{0};  ///< without another, as far as looks have seen
   OperationWatch operations_;
   std::vector<Link> dismissed_;
   bool disturbed_ = false;  ///< what led to it is recorded
