@@ -122,7 +122,6 @@ class Heat {
     const auto exactly = exact(domain_, options_.courant, 0);
     const std::vector<T> begin(exactly.begin(), exactly.end());
     Checkpoint state(device_);
-    const auto runs = options_.steps / options_.together;
     Future<void> last;
     auto start = std::chrono::steady_clock::now();
     const auto prepare = [&] {
@@ -136,27 +135,23 @@ class Heat {
       state.add_scratch(b_), state.add_scratch(sent_), state.add_scratch(received_);
       start = std::chrono::steady_clock::now();
     };
-    world_.run(state,
-               [&](std::int64_t step) {
-                 if (step >= runs) return Step::done;  // a saved state was that far
-                 faults_.strike(step * options_.together, options_.together);
-                 last = advance();
-                 return step + 1 < runs ? Step::again : Step::done;
-               },
-               {.commit_every = options_.commit_every / options_.together, .prepare = prepare});
+    world_.run(
+        state,
+        [&](std::int64_t step) {
+          if (step >= options_.steps) return Step::done;  // a saved state was that far
+          faults_.strike(step, options_.together);
+          last = advance();
+          return step + options_.together < options_.steps ? Step::again : Step::done;
+        },
+        {.commit_every = options_.commit_every, .stride = options_.together, .prepare = prepare});
     if (last.valid()) last.get();
     world_.barrier();
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const auto restarted = world_.restarted_from();
-    report.restarted_from = restarted < 0 ? -1 : restarted * options_.together;
+    report.restarted_from = world_.restarted_from();
     report.steps = std::max(options_.steps, report.restarted_from);  // a saved state was that far
     report.steps_done = report.steps - std::max<std::int64_t>(0, report.restarted_from);
     report.recoveries = world_.recoveries();
-    for (auto& one : report.recoveries) {
-      if (one.iteration > 0) one.iteration *= options_.together;
-      one.repeated_iterations *= options_.together;
-    }
     compare(report);
   }
 

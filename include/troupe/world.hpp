@@ -38,6 +38,10 @@ enum class Step { again, done };
 struct RunOptions {
   std::int64_t first_step = 0;
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1
+  /// How many steps one call does: step(i) is called for i = first_step, first_step + stride, …
+  /// Every number of a step counts single ones, also those in options (--checkpoint-every), folders
+  /// and lines of log. `commit_every` and SaveOptions::every must be multiples of it.
+  std::int64_t stride = 1;
   /// Makes the state that the run begins with, and adds what belongs to it to the checkpoint, which
   /// is empty. Called on all members; a fault in the meantime ends the call and brings another one:
   /// host collectives in it must be reached by all members (see World::agree). None: it is there

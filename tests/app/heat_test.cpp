@@ -54,8 +54,9 @@ TEST(Heat, GoesOnFromASavedState) {
   const Scratch scratch;
   const Arguments problem{
       "--points",           "8", "--commit-every", "10", "--checkpoint-dir", scratch.file("states"),
-      "--checkpoint-every", "1"};
+      "--checkpoint-every", "10"};
   heat(ranks, problem + Arguments{"--steps", "50"});
+  EXPECT_TRUE(fs::exists(scratch.file("states") / "troupe-heat" / "step-40"));
   const auto further = heat(ranks, problem + Arguments{"--steps", "100"});
   EXPECT_GT(further.value("restarted_from", -1), 0);
   EXPECT_EQ(further.value("restarted_from", -1) + further.value("iterations", -1), 100);
@@ -88,6 +89,9 @@ TEST(Heat, SaysWhatItDoesNotTake) {
       {{"--points", "0"}, "--points: '0' is no number from 1 to 1290"},
       {{"--steps", "25"}, "--steps: 25 is no multiple of --together 10"},
       {{"--together", "5"}, "--together: it is to be even"},
+      {{"--checkpoint-dir", "/tmp", "--checkpoint-every", "25"},
+       "no multiple of the 10 that are done at once"},
+      {{"--restart", "20"}, "there is no folder to go on from (--checkpoint-dir)"},
       {{"--fault", "kill@200:0"}, "--fault: there is no step 200 among 200"},
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--courant", "0.2"}, "courant"}};

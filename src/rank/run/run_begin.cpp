@@ -74,6 +74,13 @@ void RunLoop::check_save_options() {
     outcome = Error{Errc::invalid, 0, "SaveOptions::io: compat cannot be asked for"};
   if (save_.directory.empty() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
+  if (save_.directory.empty() && save_.restart >= 0)
+    outcome = Error{Errc::invalid, 0, "there is no folder to go on from (--checkpoint-dir)"};
+  if (save_.every % options_->stride != 0)
+    outcome = Error{Errc::invalid, 0,
+                    "states are saved every " + std::to_string(save_.every) +
+                        " steps (--checkpoint-every), which is no multiple of the " +
+                        std::to_string(options_->stride) + " that are done at once"};
   if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
     auto lock = FolderLock::take(folder_of(save_), whoami());
     outcome = lock.ok() ? Generations(folder_of(save_)).prepare() : Result<void>(lock.error());

@@ -28,6 +28,8 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       first_(options.first_step),
       from_(options.first_step) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
+  check(options.stride >= 1 && options.commit_every % options.stride == 0,
+        "commit_every must be a multiple of stride, and that at least 1");
 }
 
 void RunLoop::detach() {
@@ -176,7 +178,8 @@ Step RunLoop::call_step(std::int64_t i) {
 
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
-  for (std::int64_t i = from_;; ++i) {
+  for (std::int64_t i = from_;; i += options_->stride) {
+    const auto next = i + options_->stride;
     at_ = i;
     core_->whereabouts().set_step(i);
     if (interrupted()) throw Exception(kReformed);
@@ -184,14 +187,14 @@ void RunLoop::attempt() {
     if (rehearsal_) rehearsal_->before_step(i);
     const auto answer = call_step(i);
     throw_error();
-    const bool ends = answer == Step::done || commit_is_due(i + 1);
-    if (rehearsal_ && ends && rehearsal_->end(i + 1)) return finish();
+    const bool ends = answer == Step::done || commit_is_due(next);
+    if (rehearsal_ && ends && rehearsal_->end(next)) return finish();
     if (answer == Step::done) return finish();
     if (!ends) continue;
-    commit(i + 1);
-    if (rehearsal_) rehearsal_->begin(i + 1);
-    if (stopping_) stop(i + 1);
-    leave_if_failing(i + 1);
+    commit(next);
+    if (rehearsal_) rehearsal_->begin(next);
+    if (stopping_) stop(next);
+    leave_if_failing(next);
   }
 }
 
