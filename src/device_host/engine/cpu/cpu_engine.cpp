@@ -13,6 +13,8 @@
 namespace troupe::host::cpu {
 namespace {
 
+constexpr std::uint64_t kPiece = std::uint64_t{256} << 20;  ///< of a slab, taken at once
+
 /// The work of a graph, one after another.
 struct WorkList {
   std::vector<std::function<void()>> work;
@@ -85,12 +87,16 @@ Result<std::byte*> CpuEngine::map(int fd, std::uint64_t bytes) {
 }
 
 Result<Slab> CpuEngine::make_slab(std::uint64_t bytes) {
-  const auto available = available_memory();
-  if (available != 0 && bytes > available) {
+  const auto fits = [this, bytes](std::uint64_t more) -> Result<void> {
+    const auto available = available_memory();
+    const auto kept = description_.memory_bytes / 16;  // programs have arrays of their own
+    if (available == 0 || more + kept <= available) return {};
     return Error{Errc::out_of_memory, 0,
                  "a slab of " + std::to_string(bytes) + " bytes, with " +
-                     std::to_string(available) + " available"};
-  }
+                     std::to_string(available) + " available, of which " + std::to_string(kept) +
+                     " stay free"};
+  };
+  if (auto room = fits(bytes); !room) return room.error();
   if (auto reserved = reserve(bytes); !reserved) return reserved.error();
   const auto refused = [&](const char* what, int number) -> Result<Slab> {
     slab_bytes_.fetch_sub(bytes);
@@ -103,11 +109,20 @@ Result<Slab> CpuEngine::make_slab(std::uint64_t bytes) {
   if (!slab.fd) return refused("memfd_create", errno);
   if (::ftruncate(slab.fd.get(), static_cast<::off_t>(bytes)) != 0)
     return refused("ftruncate", errno);
-  // All pages now: later a lack of them would be a SIGBUS.
-  int allocated = EINTR;
-  while (allocated == EINTR)
-    allocated = ::posix_fallocate(slab.fd.get(), 0, static_cast<::off_t>(bytes));
-  if (allocated != 0) return refused("posix_fallocate", allocated);
+  // All pages now: later a lack of them would be a SIGBUS. In pieces, because other ranks of this
+  // host take theirs at the same time: all together may not fit.
+  for (std::uint64_t done = 0; done < bytes;) {
+    if (auto room = fits(bytes - done); !room) {
+      slab_bytes_.fetch_sub(bytes);
+      return room.error();
+    }
+    const auto piece = std::min(bytes - done, kPiece);
+    const int allocated =
+        ::posix_fallocate(slab.fd.get(), static_cast<::off_t>(done), static_cast<::off_t>(piece));
+    if (allocated == EINTR) continue;
+    if (allocated != 0) return refused("posix_fallocate", allocated);
+    done += piece;
+  }
   auto mapped = map(slab.fd.get(), bytes);
   if (!mapped) {
     slab_bytes_.fetch_sub(bytes);
