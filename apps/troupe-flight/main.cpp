@@ -73,5 +73,6 @@ int main(int argc, char** argv) {
   const auto text =
       given["json"].as<bool>() ? to_json(*dumps, analysis, rows) : to_text(*dumps, analysis, rows);
   std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) != 0) return complain("standard output cannot be written");
   return troupe::kExitSuccess;
 }

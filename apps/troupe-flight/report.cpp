@@ -43,9 +43,14 @@ std::string list(const std::vector<int>& ranks) {
   return ranks.size() > kShown ? text + fmt::format(" and {} more", ranks.size() - kShown) : text;
 }
 
+/// What an operation has so many of.
+std::string amount(const std::string& name, std::uint64_t count) {
+  return fmt::format("{} {}", count, name == "collective.bundle" ? "collectives" : "elements");
+}
+
 std::string describe(const Operation& operation) {
   auto text = fmt::format("{} (ticket {}", operation.name, operation.ticket);
-  if (operation.count != 0) text += fmt::format(", {} elements", operation.count);
+  if (operation.count != 0) text += ", " + amount(operation.name, operation.count);
   if (operation.peer >= 0) text += fmt::format(", rank {}", operation.peer);
   if (operation.group != 0) text += fmt::format(", group {}", operation.group);
   return text + (operation.completed_ns != 0 ? "), completed"
@@ -78,9 +83,9 @@ std::string verdict(const std::vector<Dump>& dumps, const Analysis& analysis) {
     }
     return text;
   }
-  auto text =
-      fmt::format("Epoch {}, collective {}: {} of {} elements is not completed everywhere.\n",
-                  analysis.epoch, analysis.collective, analysis.operation, analysis.count);
+  auto text = fmt::format("Epoch {}, collective {}: {} of {} is not completed everywhere.\n",
+                          analysis.epoch, analysis.collective, analysis.operation,
+                          amount(analysis.operation, analysis.count));
   if (!analysis.waiting.empty()) text += fmt::format("  in it: {}\n", list(analysis.waiting));
   for (const auto& culprit : analysis.culprits) {
     text +=

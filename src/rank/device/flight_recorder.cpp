@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include <nlohmann/json.hpp>
+#include <troupe/lib/collective.hpp>
 
 #include "common/core/log.hpp"
 #include "common/wire/record.hpp"
@@ -190,9 +191,12 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
       command.info->agreement != nullptr ? command.info->agreement(command.op.data()) : Agreement();
   set(kWhat, pair_of(command.info->opcode, command.scope.epoch));
   set(kBytes, bytes);
-  set(kCount, agreed.count);
+  // A bundle has a digest for a count, and the number of its collectives for a root.
+  const bool bundle = command.info == &info_of<collective::Bundle>;
+  set(kCount, bundle ? agreed.root : agreed.count);
   set(kPeer,
-      pair_of(agreed.root != Agreement::kNone ? agreed.root : only_peer(command.tail), collective));
+      pair_of(agreed.root != Agreement::kNone && !bundle ? agreed.root : only_peer(command.tail),
+              collective));
   set(kGroup, command.scope.group);
   const auto now = ticks();
   set(kSubmitted, now);
