@@ -147,6 +147,9 @@ Result<Options> parse_options(const Config& config) {
   options.learning_rate = config.real("learning-rate");
   options.warmup = config.integer("warmup"), options.decay_steps = config.integer("decay-steps");
   options.weight_decay = config.real("weight-decay"), options.grad_clip = config.real("grad-clip");
+  if (options.grad_clip > 0 && static_cast<float>(options.grad_clip) == 0)
+    return bad("grad-clip",
+               fmt::format("{:g} is 0 in f32, which means any norm", options.grad_clip));
   options.seed = static_cast<std::uint64_t>(config.integer("seed"));
   options.dtype = config.text("dtype") == "f32" ? DType::f32 : DType::bf16;
   options.text = config.text("text");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -10,6 +11,12 @@
 namespace troupe::train {
 
 Result<std::vector<std::uint8_t>> read_text(const std::string& path) {
+  // A folder says so itself. Others may never end, or wait for somebody who writes.
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(path, ignored).type();
+  if (std::filesystem::exists(path, ignored) && kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::directory)
+    return Error{Errc::invalid, 0, path + ": not a regular file"};
   std::ifstream file(path, std::ios::binary);
   std::vector<std::uint8_t> bytes;
   for (std::array<char, 65536> piece; file;) {

@@ -95,6 +95,14 @@ Result<std::unique_ptr<Observer>> Observer::open(const Config& config, MpiSessio
   const auto prepare = [&]() -> Result<void> {
     auto& trace_file = observer->trace_file_;
     auto& metrics = observer->metrics_file_;
+    for (const auto& [what, file] :
+         {std::pair{"metrics", &metrics}, std::pair{"trace", &trace_file}}) {
+      std::error_code ignored;
+      if (fs::exists(*file, ignored) && !fs::is_regular_file(*file, ignored) &&
+          !fs::is_directory(*file, ignored))
+        return Error{Errc::invalid, 0,
+                     std::string(what) + ": " + *file + " is there, and is no regular file"};
+    }
     if (!metrics.empty()) {
       metrics = metrics_file(metrics, mpi.rank());
       if (auto written = replace(metrics, {}); !written) return written;

@@ -374,6 +374,8 @@ int run_program(int argc, char** argv, const Program& program,
       status = body(runtime);
       if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
       unsaid = line_of(runtime.device().unread_errors());
+      if (unsaid.empty() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
+        unsaid = "standard output cannot be written: what was printed is lost";
     } catch (
         const rank_process::RunLeft& e) {  // unless the rank that left has ended the job by then
       status = rank_process::exit_status(e.code());

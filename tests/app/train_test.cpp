@@ -234,6 +234,8 @@ TEST(Train, SaysWhatItDoesNotTake) {
       {{"--text", text}, "text: 9 bytes, and a sequence takes 65"},
       {{"--text", text.string() + ".not"}, "--text: "},
       {{"--text", text.parent_path().string()}, "Is a directory"},
+      {{"--text", "/dev/zero"}, "/dev/zero: not a regular file"},
+      {{"--grad-clip", "1e-46"}, "--grad-clip: 1e-46 is 0 in f32"},
       {{"--fault", "kill@100:0"}, "--fault: there is no step 100 among 100"},
       {{"--fault", "kill@20:7"}, "--fault: there is no rank 7 among 1"},
       {{"--model", "gpt2", "--check-gradients"}, "--check-gradients: the model and the batch"}};

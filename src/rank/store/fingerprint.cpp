@@ -46,9 +46,11 @@ std::string difference(const Fingerprint& saved, const Fingerprint& now) {
 
 Result<std::string> contents_of(const std::filesystem::path& file) {
   constexpr std::uint64_t kWhole = std::uint64_t{1} << 30, kPiece = 1 << 20;
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return file_error(file);
   std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error))
+    return Error{Errc::invalid, 0, file.string() + ": not a regular file"};
   const auto bytes = std::filesystem::file_size(file, error);
   if (error) return file_error(file, error.value());
   // Only some pieces of a very large file, evenly spaced, and the last one.
