@@ -13,12 +13,12 @@
 
 #include "account.hpp"
 #include "blows.hpp"
+#include "player.hpp"
 
 namespace troupe::torture {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 /// Memory is kept for reuse. A GPU's slab is a descriptor of the last of these.
 const std::vector<std::string> kMemory{"/memfd:troupe-slab", "/memfd:troupe-pinned",
@@ -75,10 +75,32 @@ std::set<Kind> use_each_library(Device& device) {
   return missing;
 }
 
+/// The same on all ranks, again if meanwhile a device host is lost that a busy machine kept silent.
+std::set<Kind> missing_libraries(Runtime& runtime) {
+  auto& world = runtime.world();
+  if (runtime.config().text("on-loss") == "shrink")
+    return world.spectator() ? std::set<Kind>() : use_each_library(runtime.device());
+  for (;;) {
+    std::set<Kind> missing;
+    bool struck = false;
+    try {
+      missing = use_each_library(runtime.device());
+    } catch (const Exception& e) {
+      if (!is_of_a_fault(e.code())) throw;
+      (void)runtime.device().take_error();
+      struck = true;
+    }
+    const auto others = world.gather_values(struck);
+    if (std::find(others.begin(), others.end(), true) == others.end()) return missing;
+    if (const auto epoch = world.wait_active(); !epoch.ok())
+      throw CollectiveException(epoch.error());
+  }
+}
+
 }  // namespace
 
 Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(patience) {
-  if (!runtime.world().spectator()) missing_ = use_each_library(runtime.device());
+  missing_ = missing_libraries(runtime);
   const auto end = Clock::now() + patience_;
   const auto& config = runtime.config();
   const bool rises = config.text("standby") != "off" && config.text("isolation") != "thread";

@@ -16,7 +16,7 @@ Json drill(int ranks, Arguments arguments) {
   const Scratch scratch;
   const auto file = scratch.file("report.json");
   for (const auto& more : {"--json", file.c_str(), "--kept", "1MiB"}) arguments.emplace_back(more);
-  Job job(ranks, arguments, {.limit = 120s});
+  Job job(ranks, arguments);
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_EQ(job.err(), "");
   EXPECT_TRUE(job.nothing_left());
@@ -165,7 +165,7 @@ TEST(Drill, EndsWhenTheWorldDoes) {
 
 void expect_refused(int ranks, const Arguments& arguments, const std::vector<std::string>& words) {
   SCOPED_TRACE(words.back());
-  Job job(ranks, arguments, {.limit = 20s});
+  Job job(ranks, arguments);
   EXPECT_EQ(job.wait(), 2) << job.out() << job.err();
   const auto lines = job.complaints();
   ASSERT_EQ(lines.size(), 1u) << job.err();

@@ -92,7 +92,7 @@ class Scratch {
 
 struct JobOptions {
   std::vector<std::string> environment = {};  ///< "NAME=value", for the ranks
-  std::chrono::seconds limit{60};             ///< then it is killed and counts as hung
+  std::chrono::seconds limit{300};            ///< then it is killed and counts as hung
   bool choose_engine = true;                  ///< pass --engine as TROUPE_TEST_BACKEND says
 };
 

@@ -109,7 +109,9 @@ TEST_F(Members, AFailedDeviceIsNotReplaced) {
   EXPECT_NE(end.find("device_failed"), std::string::npos) << end;
 
   const Arguments every{"--checkpoint-every", "20"};
-  const auto stop = fail(4, saving("states") + every + broken + Arguments{"--on-loss", "stop"}, 75);
+  // The commit of 70 waits for that of 60 to be on disk.
+  const auto stop =
+      fail(4, saving("states", 5) + every + broken + Arguments{"--on-loss", "stop"}, 75);
   EXPECT_NE(stop.find("the state of step 60 is on disk"), std::string::npos) << stop;
   expect_same(calm, solve(4, saving("states")), true);
 

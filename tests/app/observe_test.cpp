@@ -53,7 +53,7 @@ TEST(Observe, ATraceHasAllCommandsAndTheRecovery) {
   if (ranks < 2) GTEST_SKIP() << "needs 2 ranks";
   const Scratch scratch;
   const auto file = scratch.file("new/trace.json");
-  Job job(ranks, {"--trace", file, "--fills", "500", "--run", "on"}, {.limit = 120s});
+  Job job(ranks, {"--trace", file, "--fills", "500", "--run", "on"});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_TRUE(job.nothing_left());
   const auto trace = read_json(file);
@@ -130,7 +130,7 @@ TEST(Observe, WhatAnAbruptEndLeavesIsMergedByHand) {
   const int ranks = ranks_here(2);
   const Scratch scratch;
   const auto file = scratch.file("trace.json").string();
-  Job job(ranks, {"--trace", file, "--fills", "200", "--stay", "on"}, {.limit = 120s});
+  Job job(ranks, {"--trace", file, "--fills", "200", "--stay", "on"});
   std::string merge = std::string(TROUPE_TEST_FLIGHT) + " --trace " + file;
   for (int rank = 0; rank < ranks; ++rank) merge += " " + file + ".part." + std::to_string(rank);
   const auto end = std::chrono::steady_clock::now() + 100s;
@@ -182,11 +182,9 @@ std::set<std::string> documented_metrics() {
 TEST(Observe, MetricsAreThoseThatAreDocumented) {
   const int ranks = ranks_here(2);
   const Scratch scratch;
-  Job job(
-      ranks,
-      {"--metrics", scratch.file("job.prom"), "--fills", "100", "--run", "on", "--checkpoint-dir",
-       scratch.file("states"), "--checkpoint-every", "10", "--checkpoint-io", "pinned"},
-      {.limit = 120s});
+  Job job(ranks, {"--metrics", scratch.file("job.prom"), "--fills", "100", "--run", "on",
+                  "--checkpoint-dir", scratch.file("states"), "--checkpoint-every", "10",
+                  "--checkpoint-io", "pinned"});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   for (int rank = 0; rank < ranks; ++rank) {
     const MetricsFile metrics(scratch.file("job." + std::to_string(rank) + ".prom"));
@@ -204,8 +202,9 @@ TEST(Observe, MetricsAreThoseThatAreDocumented) {
     EXPECT_EQ(value("troupe_recoveries_total"), 1);
     EXPECT_GT(value("troupe_recovery_seconds_total", "replace"), 0);
     EXPECT_GE(value("troupe_commits_total"), 3);
-    EXPECT_GE(value("troupe_saved_states_total", "pinned"), 3);
-    EXPECT_GE(value("troupe_saved_bytes_total", "pinned"), 3.0 * ranks * kSavedBytes);
+    // That of step 10 may not be on disk yet when the device host is killed in step 12.
+    EXPECT_GE(value("troupe_saved_states_total", "pinned"), 2);
+    EXPECT_GE(value("troupe_saved_bytes_total", "pinned"), 2.0 * ranks * kSavedBytes);
     EXPECT_GT(value("troupe_saving_seconds_total", "pinned"), 0);
     EXPECT_EQ(value("troupe_epoch"), 2);
     EXPECT_EQ(value("troupe_queue_depth"), 0);
@@ -216,7 +215,7 @@ TEST(Observe, MetricsAreThoseThatAreDocumented) {
 TEST(Observe, WhatAGpuSaysOfItsHealthIsCountedAndNamedAtTheEnd) {
   const int ranks = ranks_here(2);
   const Scratch scratch;
-  Job job(ranks, {"--metrics", scratch.file("job.prom"), "--ails", "on"}, {.limit = 120s});
+  Job job(ranks, {"--metrics", scratch.file("job.prom"), "--ails", "on"});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   const MetricsFile metrics(scratch.file("job.0.prom"));
   ASSERT_TRUE(metrics.samples.contains("troupe_gpu_health_events_total"));
@@ -233,7 +232,7 @@ TEST(Observe, WhatAGpuSaysOfItsHealthIsCountedAndNamedAtTheEnd) {
 TEST(Observe, TheRankThatIsWaitedForIsNamed) {
   const int ranks = ranks_here(3);
   if (ranks < 2) GTEST_SKIP() << "needs 2 ranks";
-  Job job(ranks, {"--late", "1"}, {.limit = 120s});
+  Job job(ranks, {"--late", "1"});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_TRUE(std::regex_search(
       job.out(),
@@ -243,7 +242,7 @@ TEST(Observe, TheRankThatIsWaitedForIsNamed) {
 
 TEST(Observe, NobodyIsNamedAfterAFewCollectives) {
   const int ranks = ranks_here(2);
-  Job job(ranks, {"--run", "on"}, {.limit = 120s});
+  Job job(ranks, {"--run", "on"});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_EQ(job.out().find("slowest"), std::string::npos) << job.out();
 }

@@ -181,7 +181,7 @@ TEST(Perf, GoesOnAfterAKillInTheMiddle) {
 
 void expect_refused(const Arguments& arguments, const std::vector<std::string>& words) {
   SCOPED_TRACE(words.back());
-  Job job(Job::kNoMpirun, arguments, {.limit = 20s});
+  Job job(Job::kNoMpirun, arguments);
   EXPECT_EQ(job.wait(), 2) << job.out() << job.err();
   const auto lines = job.complaints();
   ASSERT_EQ(lines.size(), 1u) << job.err();

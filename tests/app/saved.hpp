@@ -76,9 +76,17 @@ class Saved : public ::testing::Test {
  protected:
   Saved() : matrix_(scratch_.write("laplace.mtx", laplacian(40))) {}
 
-  [[nodiscard]] Arguments problem() const {
-    return {"--matrix", matrix_.string(), "--tol", "1e-10",     "--check-every",
-            "5",        "--commit-every", "10",    "--history", "--log-level",
+  [[nodiscard]] Arguments problem(int commit_every = 10) const {
+    return {"--matrix",
+            matrix_.string(),
+            "--tol",
+            "1e-10",
+            "--check-every",
+            "5",
+            "--commit-every",
+            std::to_string(commit_every),
+            "--history",
+            "--log-level",
             "warn"};
   }
   /// A run that does not end by itself, be the machine fast or slow: in this iteration rank 0's
@@ -122,8 +130,16 @@ class Saved : public ::testing::Test {
                read_file(file).find("\"SIGUSR2\"") != std::string::npos;
     return count;
   }
-  [[nodiscard]] Arguments saving(const std::string& folder) const {
-    return problem() + Arguments{"--checkpoint-dir", scratch_.file(folder).string()};
+  [[nodiscard]] Arguments saving(const std::string& folder, int commit_every = 10) const {
+    return problem(commit_every) + Arguments{"--checkpoint-dir", scratch_.file(folder).string()};
+  }
+  /// A job that saves every 20th step and stands still in iteration 75, for longer than any test
+  /// waits. By then the state of step 60 is on disk: the second commit after it waits for that.
+  [[nodiscard]] Arguments standing_still(const std::string& folder) const {
+    return saving(folder, 5) +
+           Arguments{"--checkpoint-every",  "20",   "--fault",         "hang@75:0",
+                     "--heartbeat-timeout", "600s", "--phase-timeout", "700s",
+                     "--token-timeout",     "700s"};
   }
   [[nodiscard]] fs::path states(const std::string& folder) const {
     return scratch_.file(folder) / "troupe-cg";
@@ -173,11 +189,8 @@ class Saved : public ::testing::Test {
   /// A job that is killed as a whole in iteration 75, with states of every 20th on disk.
   void leave_states(const std::string& folder) {
     const std::set<std::string> two{"step-40", "step-60"};
-    Job job(ranks_here(4),
-            saving(folder) + Arguments{"--checkpoint-every", "20", "--fault", "hang@75:0",
-                                       "--heartbeat-timeout", "60s", "--phase-timeout", "70s",
-                                       "--token-timeout", "70s"});
-    EXPECT_TRUE(within(30s, [&] { return contents(folder) == two; })) << job.out() << job.err();
+    Job job(ranks_here(4), standing_still(folder));
+    EXPECT_TRUE(within(120s, [&] { return contents(folder) == two; })) << job.out() << job.err();
     job.kill_all();
     EXPECT_TRUE(job.nothing_left());
     EXPECT_EQ(contents(folder), two);

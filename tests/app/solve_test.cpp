@@ -259,10 +259,8 @@ TEST(Status, OfARunThatDoesNotConvergeIsOne) {
 }
 
 TEST(Status, OfASpentBudgetIsSeventyFive) {
-  Job job(
-      ranks_here(4),
-      {"--stencil", "10", "--restart-budget", "1", "--fault", "kill@3:0", "--fault", "kill@8:0"},
-      {.limit = 20s});
+  Job job(ranks_here(4), {"--stencil", "10", "--restart-budget", "1", "--fault", "kill@3:0",
+                          "--fault", "kill@8:0"});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_NE(job.complaints()[0].find("budget_exhausted"), std::string::npos) << job.complaints()[0];
@@ -271,8 +269,7 @@ TEST(Status, OfASpentBudgetIsSeventyFive) {
 }
 
 TEST(Status, OfBudgetZeroIsSeventyFiveAtTheFirstLoss) {
-  Job job(ranks_here(3), {"--stencil", "10", "--restart-budget", "0", "--fault", "segv@3:0"},
-          {.limit = 20s});
+  Job job(ranks_here(3), {"--stencil", "10", "--restart-budget", "0", "--fault", "segv@3:0"});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   EXPECT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_TRUE(job.nothing_left());
@@ -281,8 +278,7 @@ TEST(Status, OfBudgetZeroIsSeventyFiveAtTheFirstLoss) {
 TEST(Rank, KilledFromOutsideTakesEverythingAlong) {
   const int ranks = ranks_here(3);
   Job job(ranks,
-          {"--stencil", "24", "--tol", "0", "--max-iter", "100000000", "--precond", "jacobi"},
-          {.limit = 40s});
+          {"--stencil", "24", "--tol", "0", "--max-iter", "100000000", "--precond", "jacobi"});
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (job.out().find("iteration") == std::string::npos && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(20ms);
@@ -298,7 +294,7 @@ TEST(Questions, AreAnsweredOnce) {
   for (const auto& [option, answer] : {std::pair{"--help", "--stencil"},
                                        {"--version", "troupe-cg (troupe)"},
                                        {"--print-config", "check-every"}}) {
-    Job job(2, {option}, {.limit = 20s});
+    Job job(2, {option});
     EXPECT_EQ(job.wait(), 0) << job.err();
     const auto text = job.out();
     const auto first = text.find(answer);

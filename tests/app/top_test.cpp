@@ -130,7 +130,8 @@ TEST(Top, ShowsThatADeviceHostIsReplaced) {
 
 TEST(Top, ShowsThatADeviceHostIsStopped) {
   // The job waits for it longer than this test needs to see it.
-  Job job(1, kEndless + Arguments{"--heartbeat-timeout", "25s"});
+  Job job(1, kEndless + Arguments{"--heartbeat-timeout", "600s", "--phase-timeout", "700s",
+                                  "--token-timeout", "700s"});
   const auto ranks = await(job, 1, runs);
   ASSERT_FALSE(ranks.empty());
   const auto host = ranks[0]["host_pid"].get<pid_t>();

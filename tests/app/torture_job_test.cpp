@@ -16,7 +16,7 @@ const Arguments kQuiet{"--seed",   "1",   "--faults",   "off", "--rounds",     "
                        "--tokens", "off", "--programs", "2",   "--operations", "300"};
 
 TEST(Torture, ProgramsGiveWhatTheOracleSays) {
-  Job job(ranks_here(2), kQuiet, {.limit = 120s});
+  Job job(ranks_here(2), kQuiet);
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_NE(job.out().find("nothing wrong"), std::string::npos) << job.out();
   EXPECT_TRUE(job.nothing_left());
@@ -26,10 +26,8 @@ TEST(Torture, ProgramsGiveWhatTheOracleSays) {
 TEST(Torture, ATraceOfItLacksNothing) {
   const Scratch scratch;
   const auto file = scratch.file("trace.json");
-  Job job(ranks_here(2),
-          {"--seed", "3", "--programs", "2", "--operations", "300", "--trace", file.string(),
-           "--trace-kernels", "on"},
-          {.limit = 170s});
+  Job job(ranks_here(2), {"--seed", "3", "--programs", "2", "--operations", "300", "--trace",
+                          file.string(), "--trace-kernels", "on"});
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   const auto trace = nlohmann::json::parse(read_file(file), nullptr, false);
   ASSERT_TRUE(trace.is_object());
@@ -47,7 +45,7 @@ TEST(Torture, ATraceOfItLacksNothing) {
 
 /// One flipped byte in one download ends the job, with the line that replays it.
 TEST(Torture, AFlippedByteIsFound) {
-  Job job(ranks_here(2), kQuiet + Arguments{"--spoil", "20"}, {.limit = 120s});
+  Job job(ranks_here(2), kQuiet + Arguments{"--spoil", "20"});
   EXPECT_EQ(job.wait(), 1) << job.out();
   EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
   EXPECT_NE(job.err().find("replay: mpirun -n"), std::string::npos) << job.err();
@@ -55,7 +53,7 @@ TEST(Torture, AFlippedByteIsFound) {
 }
 
 TEST(Torture, ADescriptorThatIsLeftOpenIsFound) {
-  Job job(ranks_here(2), kQuiet + Arguments{"--leak", "on", "--deadline", "5s"}, {.limit = 120s});
+  Job job(ranks_here(2), kQuiet + Arguments{"--leak", "on", "--deadline", "5s"});
   EXPECT_EQ(job.wait(), 1) << job.out();
   EXPECT_NE(job.err().find("LEFT OPEN: the rank has open: "), std::string::npos) << job.err();
   EXPECT_TRUE(job.nothing_left());
@@ -68,7 +66,7 @@ const Arguments kLoss{"--seed",           "114", "--operations",   "150", "--on-
 
 TEST(Torture, AWorldShrinksWithWhatTheOracleSays) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "a rank is lost";
-  Job job(3, kLoss, {.limit = 170s});
+  Job job(3, kLoss);
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_NE(job.out().find("on 2 ranks"), std::string::npos) << job.out();
   EXPECT_NE(job.out().find("1 ranks lost, 0 back; nothing wrong"), std::string::npos) << job.out();
@@ -80,7 +78,7 @@ TEST(Torture, AWorldGrowsAgainWithWhatTheOracleSays) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "a rank is lost";
   auto arguments = kLoss;
   arguments.back() = "200ms";
-  Job job(3, arguments, {.limit = 170s});
+  Job job(3, arguments);
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   std::smatch found;
   const auto out = job.out();
@@ -93,10 +91,8 @@ TEST(Torture, AWorldGrowsAgainWithWhatTheOracleSays) {
 /// A GPU says that it is failing: the world goes on without it, and without a loss.
 TEST(Torture, AGpuThatIsFailingIsLeftWithWhatTheOracleSays) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "a rank leaves";
-  Job job(3,
-          {"--seed", "52", "--operations", "150", "--on-loss", "shrink", "--restart-budget", "5",
-           "--rejoin-after", "0s", "--on-health", "shrink"},
-          {.limit = 170s});
+  Job job(3, {"--seed", "52", "--operations", "150", "--on-loss", "shrink", "--restart-budget", "5",
+              "--rejoin-after", "0s", "--on-health", "shrink"});
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_NE(job.out().find("on 2 ranks"), std::string::npos) << job.out();
   EXPECT_NE(job.out().find("1 GPUs left, 0 ranks lost, 0 back; nothing wrong"), std::string::npos)
@@ -107,7 +103,7 @@ TEST(Torture, AGpuThatIsFailingIsLeftWithWhatTheOracleSays) {
 /// A flipped byte in what is dealt out after a loss ends the job.
 TEST(Torture, AFlippedByteInAShareIsFound) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";
-  Job job(3, kLoss + Arguments{"--spoil", "5"}, {.limit = 170s});
+  Job job(3, kLoss + Arguments{"--spoil", "5"});
   EXPECT_EQ(job.wait(), 1) << job.out();
   EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
   EXPECT_TRUE(job.nothing_left());
@@ -132,7 +128,7 @@ TEST(Torture, AFailingProgramIsMadeSmaller) {
 
 TEST(Torture, AFolderMustBeThere) {
   const Scratch scratch;
-  Job job(Job::kNoMpirun, {"--folder", scratch.file("missing").string()}, {.limit = 60s});
+  Job job(Job::kNoMpirun, {"--folder", scratch.file("missing").string()});
   EXPECT_EQ(job.wait(), 2) << job.out();
   EXPECT_NE(job.err().find("missing: No such file or directory"), std::string::npos) << job.err();
 }

@@ -150,7 +150,8 @@ void epochs(Context& c) {
 /// While nothing is to be done, all threads of a rank and of its device hosts sleep, and nothing
 /// but their timers wakes them. A machine that is busy with other things makes neither untrue.
 void idle(Context& c) {
-  c.require(eventually([] { return hosts().size() == 2; }), "an active and a standby device host");
+  c.require(eventually([&] { return hosts().size() == 2 && c.world().standby_ready(); }),
+            "an active and a standby device host");
   c.world().barrier();
   std::vector<pid_t> processes = {::getpid()};
   for (const auto& host : hosts()) processes.push_back(host.pid);

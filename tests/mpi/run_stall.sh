@@ -12,7 +12,7 @@ cat "$dumps/log"
 fail() { echo "run_stall: $1" >&2 && exit 1; }
 grep -q "no progress for .* ranks 0, 1: waiting in barrier (host collective 2)" "$dumps/log" || fail "who waits is not said"
 grep -q "rank 2: at work outside of runs and host collectives, after 1 of these" "$dumps/log" || fail "who is waited for is not said"
-"$flight" "$dumps"/*.json >"$dumps/text" || fail "troupe-flight ends with $?"
+"$flight" "$dumps"/kept/*.json >"$dumps/text" || fail "troupe-flight ends with $?"
 cat "$dumps/text"
 grep -q "rank *0 on .*no progress; waiting in barrier (host collective 2)" "$dumps/text" || fail "troupe-flight does not say who waits"
 grep -q "rank *2 on .*no progress; at work outside" "$dumps/text" || fail "troupe-flight does not say who is waited for"

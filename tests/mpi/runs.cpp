@@ -1,4 +1,7 @@
 #include <atomic>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <thread>
 
 #include "mpi_tests.hpp"
@@ -346,10 +349,40 @@ void disagreement(Context& c) {
                                          : outcome.error());
 }
 
-/// The last rank comes late to a host collective.
+/// The last rank comes to a host collective when all have said where they are, and the line that
+/// tells of it is written: then the next report is under way. It keeps the dumps of the first one,
+/// in the folder "kept".
 void late_to_barrier(Context& c) {
+  namespace fs = std::filesystem;
+  const fs::path dumps = c.runtime().config().text("flight-dir");
   c.world().barrier();
-  if (c.rank() == c.size() - 1) std::this_thread::sleep_for(3s);
+  if (c.rank() == c.size() - 1) {
+    const auto contents = [](const fs::path& path) {
+      std::ifstream file(path);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    std::map<fs::path, std::string> first;
+    c.require(eventually([&] {
+                for (const auto& entry : fs::directory_iterator(dumps)) {
+                  if (entry.path().extension() != ".json") continue;  // it is being written
+                  const auto text = contents(entry.path());
+                  for (const auto* where :
+                       {"waiting in barrier (host collective 2)", "at work outside"}) {
+                    if (text.find(where) != std::string::npos) first.emplace(entry.path(), text);
+                  }
+                }
+                return std::ssize(first) == c.size();
+              }),
+              "not all ranks say where they are");
+    fs::create_directory(dumps / "kept");
+    for (const auto& [path, text] : first) std::ofstream(dumps / "kept" / path.filename()) << text;
+    c.require(eventually([&] {
+                return std::all_of(first.begin(), first.end(), [&](const auto& dump) {
+                  return contents(dump.first) != dump.second;
+                });
+              }),
+              "there is no second report");
+  }
   c.world().barrier();
 }
 

@@ -88,15 +88,20 @@ void token_faults(Context& c) {
            std::to_string(failed) + " failed");
 
   // A buffer that is being written when its device host dies is gone, for others too.
-  const auto before = c.world().recoveries().size();
   auto doomed = c.device().alloc<std::int64_t>(kLength);
-  c.device().fill(doomed, kUntouched).get();
-  const auto tokens = c.world().gather_values(doomed.token());
-  if (c.rank() == 0) {
-    for (int i = 0; i < 5; ++i) c.device().fill(doomed, std::int64_t{i});
-    c.device().inject(memory::FaultKind::kill);
+  std::vector<GpuToken> tokens;
+  bool gone = false;
+  for (int attempt = 0; attempt < 20 && !gone; ++attempt) {  // the writes may be done in time
+    const auto before = c.world().recoveries().size();
+    c.device().fill(doomed, kUntouched).get();
+    tokens = c.world().gather_values(doomed.token());
+    if (c.rank() == 0) {
+      for (int i = 0; i < 100; ++i) c.device().fill(doomed, std::int64_t{i});
+      c.device().inject(memory::FaultKind::kill);
+    }
+    c.require(settle(c, before + 1), "the world does not come back");
+    gone = c.world().gather_values(!doomed.valid())[0];
   }
-  c.require(settle(c, before + 1), "the world does not come back");
   if (c.rank() != 0) {
     const auto late =
         c.world().fetch(tokens[0], fetched.valid() ? fetched : (fetched.renew(), fetched));
