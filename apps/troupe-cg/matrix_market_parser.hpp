@@ -51,6 +51,8 @@ class Parser {
     while (next_line(line)) {
       if (is_blank(line)) continue;
       if (is_banner(line)) return invalid(line_, "a second banner");
+      if (seen == header.entries && line.starts_with("%"))
+        return invalid(line_, "a comment behind the first entry");
       if (seen == header.entries) {
         return invalid(line_, "more than the announced " + std::to_string(seen) + " entries");
       }

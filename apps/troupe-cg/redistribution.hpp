@@ -54,7 +54,10 @@ Result<std::vector<std::vector<T>>> redistribute(const SavedState& state,
     if ((*marks)[at].size() != sizeof mark || (*marks)[at + 1].size() != sizeof(Rows))
       return other("program");
     const auto its = SavedState::as<std::int64_t>((*marks)[at]);
-    if (!std::equal(its.begin(), its.end(), mark.begin(), mark.end())) return other("problem");
+    if (!std::equal(its.begin(), its.end(), mark.begin(), mark.end()))
+      return other("problem: of " + std::to_string(its[0]) + " rows and " + std::to_string(its[1]) +
+                   " nonzeros, and this one has " + std::to_string(mark[0]) + " and " +
+                   std::to_string(mark[1]) + " (points of --stencil are those of each rank)");
     const auto rows = SavedState::as<std::int64_t>((*marks)[at + 1]);
     if (rows[0] >= problem.first_row + problem.rows || rows[0] + rows[1] <= problem.first_row)
       continue;

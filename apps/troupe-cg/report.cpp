@@ -140,6 +140,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
           {"rows", r.rows},
           {"nonzeros", r.nonzeros},
           {"iterations", r.iterations},
+          {"iterations_done", r.iterations_done()},
           {"converged", r.converged},
           {"tolerance", options.tolerance},
           {"relative_residual", r.relative_residual},

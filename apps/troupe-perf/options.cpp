@@ -185,6 +185,7 @@ Result<Options> parse_options(const Config& config) {
         options.operations.push_back(operation);
     }
   }
+  if (options.operations.empty()) return Error{Errc::invalid, 0, "--operation: it names none"};
   for (const auto* name : {"output_file", "json"})
     if (!config.text(name).empty()) options.json.push_back(config.text(name));
   auto faults = ordered_faults(config);

@@ -56,7 +56,8 @@ Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
     if (n < 1 || n > kMostOfOne || volume > kMost / n)
       outcome = Error{Errc::invalid, 0,
                       "pfft3: " + std::to_string(extents[0]) + " x " + std::to_string(extents[1]) +
-                          " x " + std::to_string(extents[2]) + " elements"};
+                          " x " + std::to_string(extents[2]) +
+                          " elements: an extent has 1 to 2^31 - 1, all of it at most 2^48"};
     if (!outcome.ok()) break;
     volume *= n;
   }
