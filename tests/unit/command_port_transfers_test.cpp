@@ -332,5 +332,18 @@ TEST(Transfers, FailuresOfDeliveriesAreQuiet) {
   EXPECT_TRUE(rig.port.take_error());
 }
 
+/// Whoever waits for a fence, as the end of the program does, looks then what has failed.
+TEST(Transfers, AFenceBehindARequestPassesWhenItsErrorIsKnown) {
+  PortRig rig;
+  CommandPort::Request request(rig.port);
+  std::int64_t unread = -1;
+  detail::at_once_when_ready(rig.port.fence().reached, [&](const Result<void>&) {
+    unread = static_cast<std::int64_t>(rig.port.ledger().unread().count);
+  });
+  EXPECT_EQ(unread, -1) << "the request is under way";
+  (void)request.end(Error{Errc::stale, 0, "the token's buffer was freed"});
+  EXPECT_EQ(unread, 1);
+}
+
 }  // namespace
 }  // namespace troupe::rank_process

@@ -310,14 +310,15 @@ CommandPort::Fence CommandPort::fence() {
 
 Result<void> CommandPort::Request::end(const Result<void>& outcome) {
   if (std::exchange(ended_, true)) return outcome;
+  Resolved resolved;
+  // Until the error is entered no fence passes: whoever waits for one looks then what has failed.
+  const std::lock_guard lock(port_->reply_mutex_);
   const bool counts = port_->outcomes_.end_request(entry_, outcome);
-  {
-    Resolved resolved;
-    const std::lock_guard lock(port_->reply_mutex_);
-    port_->advance(resolved);
-  }
-  if (outcome.ok() || !counts || OutcomeLog::is_loss(outcome.code())) return outcome;
-  return port_->ledger_.enter(outcome.error(), entry_.place);
+  auto told = outcome;
+  if (!outcome.ok() && counts && !OutcomeLog::is_loss(outcome.code()))
+    told = port_->ledger_.enter(outcome.error(), entry_.place);
+  port_->advance(resolved);
+  return told;
 }
 
 Future<void> CommandPort::refuse(Error error) {
