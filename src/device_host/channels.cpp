@@ -24,10 +24,13 @@ Result<Channels::EndPtr> Channels::find(std::uint64_t number) {
                "there is no channel with an end number " + std::to_string(number)};
 }
 
-void Channels::drop(std::uint64_t number) {
+void Channels::drop(std::uint64_t number, bool may_come) {
   const std::lock_guard lock(mutex_);
   const auto found = ends_.find(number);
-  if (found == ends_.end()) return (void)given_up_early_.insert(number);
+  if (found == ends_.end()) {
+    if (may_come) given_up_early_.insert(number);
+    return;
+  }
   found->second->abort();
   given_up_.push_back(std::move(found->second));
   ends_.erase(found);
@@ -93,7 +96,7 @@ DeviceHost::Step DeviceHost::work_on_channel(std::uint64_t number, Source source
 DeviceHost::Step DeviceHost::drop_channel(std::uint64_t number, Source source) {
   const auto ticket = command_.header().ticket;
   note_issued(command_.header());
-  channels_.drop(number);
+  channels_.drop(number, !set_aside_.empty());
   bury_channels();
   return answered(ticket, source, {});
 }

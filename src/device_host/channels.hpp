@@ -33,8 +33,9 @@ class Channels {
   Result<void> add(std::uint64_t number, EndPtr end);
   /// Errors: world_reformed if there is no such end, or none any more.
   [[nodiscard]] Result<EndPtr> find(std::uint64_t number);
-  /// Gives one end up, or if it is not there the one that will be made under this number.
-  void drop(std::uint64_t number);
+  /// Gives one end up, if it is there; else, if what makes it may come later, that does not make
+  /// it. A number is used once.
+  void drop(std::uint64_t number, bool may_come);
   /// False if there is too much under way.
   [[nodiscard]] bool start(Helpers::Job job) { return threads_.start(std::move(job)); }
   /// See Helpers.
