@@ -24,17 +24,20 @@ struct Keeping {
   std::int64_t every = 0;
   bool prepares = false;  ///< makes what it begins with itself
   bool struck = false;    ///< a fault in the midst of that
+  std::int64_t stride = 1;
 };
 
 Keeping keeping_of(const Program& program, const Round& round) {
   Random random(
       derive(program.seed, static_cast<std::uint64_t>(round.steps * 100 + round.commit_every)));
-  return {.waits_at_end = random.one_in(2),
-          .partner = program.ranks > 1 && random.one_in(3),
-          .meets_by_puts = random.one_in(2),
-          .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3),
-          .prepares = random.one_in(2),
-          .struck = program.stormy && random.one_in(2)};
+  return {
+      .waits_at_end = random.one_in(2),
+      .partner = program.ranks > 1 && random.one_in(3),
+      .meets_by_puts = random.one_in(2),
+      .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3),
+      .prepares = random.one_in(2),
+      .struck = program.stormy && random.one_in(2),
+      .stride = round.commit_every % 2 == 0 && round.steps % 2 == 0 && random.one_in(2) ? 2 : 1};
 }
 
 /// Whether ranks ask things of one another's devices in it.
@@ -199,30 +202,34 @@ void Runner::run_once(const Round& round, Checkpoint& state,
                 rank_ == static_cast<int>(program_->seed % static_cast<std::uint64_t>(ranks_));
   const auto make = [&] { prepare(state, contents, std::exchange(struck, false)); };
   meets_by_puts_ = crosses && (keeping.meets_by_puts || !conduct_.collectives);
-  world_.run(
-      state,
-      [&](std::int64_t number) {
-        account_.advance();
-        const auto due = [&](std::int64_t i) {
-          return i % round.commit_every == 0 || (save.every > 0 && i % save.every == 0);
-        };
-        const bool last = number + 1 == round.steps;
-        if (crosses && tokens_epoch_ != world_.epoch()) exchange_tokens_on_device();
-        if (meets_by_puts_ && due(number)) meet();
-        play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
-        if (meets_by_puts_ && (due(number + 1) || last)) fence();
-        if (last && keeping.waits_at_end && !crosses) meet();
-        // The run ends at the second commit from now, if it lasts so long; else the next one would.
-        const bool in_time = number + 2 * round.commit_every < round.steps;
-        if (conduct_.resume && number == round.stop_at && in_time && !stop_asked_ && rank_ == 0) {
-          stop_asked_ = true;
-          world_.request_stop();
-        }
-        return last ? Step::done : Step::again;
-      },
-      {.commit_every = round.commit_every,
-       .prepare = keeping.prepares ? std::function<void()>(make) : nullptr,
-       .save = save});
+  const auto step = [&](std::int64_t number) {
+    account_.advance();
+    const auto due = [&](std::int64_t i) {
+      return i % round.commit_every == 0 || (save.every > 0 && i % save.every == 0);
+    };
+    const bool last = number + 1 == round.steps;
+    if (crosses && tokens_epoch_ != world_.epoch()) exchange_tokens_on_device();
+    if (meets_by_puts_ && due(number)) meet();
+    play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
+    if (meets_by_puts_ && (due(number + 1) || last)) fence();
+    if (last && keeping.waits_at_end && !crosses) meet();
+    // The run ends at the second commit from now, if it lasts so long; else the next one would.
+    const bool in_time = number + 2 * round.commit_every < round.steps;
+    if (conduct_.resume && number == round.stop_at && in_time && !stop_asked_ && rank_ == 0) {
+      stop_asked_ = true;
+      world_.request_stop();
+    }
+  };
+  world_.run(state,
+             [&](std::int64_t first) {
+               const auto end = first + keeping.stride;
+               for (auto number = first; number < end; ++number) step(number);
+               return end == round.steps ? Step::done : Step::again;
+             },
+             {.commit_every = round.commit_every,
+              .stride = keeping.stride,
+              .prepare = keeping.prepares ? std::function<void()>(make) : nullptr,
+              .save = save});
 }
 
 /// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a

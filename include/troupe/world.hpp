@@ -40,7 +40,7 @@ struct RunOptions {
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1
   /// How many steps one call does: step(i) is called for i = first_step, first_step + stride, …
   /// Every number of a step counts single ones, also those in options (--checkpoint-every), folders
-  /// and lines of log. `commit_every` and SaveOptions::every must be multiples of it.
+  /// and lines of log. `first_step`, `commit_every` and SaveOptions::every must be multiples of it.
   std::int64_t stride = 1;
   /// Makes the state that the run begins with, and adds what belongs to it to the checkpoint, which
   /// is empty. Called on all members; a fault in the meantime ends the call and brings another one:

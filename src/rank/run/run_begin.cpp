@@ -169,6 +169,11 @@ void RunLoop::restart() {
 
 Result<void> RunLoop::load(const SavedState& state) {
   const auto& members = core_->members();
+  if ((state.step() - options_->first_step) % options_->stride != 0)
+    return Error{Errc::invalid, 0,
+                 "the state of step " + std::to_string(state.step()) +
+                     " is between two calls of this program, which do " +
+                     std::to_string(options_->stride) + " steps each"};
   if (state.parts() == members.size()) {
     auto loaded = load_own_part(state);
     return loaded.ok() ? settle_commands() : loaded;

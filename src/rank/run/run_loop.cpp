@@ -28,8 +28,9 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       first_(options.first_step),
       from_(options.first_step) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
-  check(options.stride >= 1 && options.commit_every % options.stride == 0,
-        "commit_every must be a multiple of stride, and that at least 1");
+  check(options.stride >= 1 && options.commit_every % options.stride == 0 &&
+            options.first_step % options.stride == 0,
+        "first_step and commit_every must be multiples of stride, and that at least 1");
 }
 
 void RunLoop::detach() {
