@@ -78,7 +78,7 @@ went_on spent
 # The fault is among the options, so the restart meets it again.
 job=$(TROUPE_JOB_MAX_RESTARTS=1 submit capped -n 2 -- troupe.sbatch troupe-cg "${problem[@]}" "${saving[@]}" capped --restart-budget 0 --fault kill@50:1)
 ended capped "$job" 75 1
-shows capped.txt "budget_exhausted" 2
+shows capped.txt "^troupe-cg: budget_exhausted" 2
 shows capped.txt "1 restarts are as many as TROUPE_JOB_MAX_RESTARTS allows"
 note "capped: a budget that is spent at every start; one restart, then status 75"
 note passed
