@@ -358,11 +358,11 @@ TEST_F(HostLife, LossesOutsideTheWindowDoNotCount) {
 
 /// As of a virtual machine. The rank is the first to go on, and finds its host silent.
 TEST_F(HostLife, APauseOfTheWholeMachineCostsNothing) {
-  DeviceRig rig({"--op-timeout", "2s", "--heartbeat-timeout", "2s"});
+  DeviceRig rig({"--op-timeout", "5s", "--heartbeat-timeout", "3s"});
   const auto old = active_host();
   ASSERT_EQ(not_working(rig.device()), "");
   const auto command = "kill -STOP " + std::to_string(old) + " " + std::to_string(::getpid()) +
-                       "; sleep 3; kill -CONT " + std::to_string(::getpid()) +
+                       "; sleep 6; kill -CONT " + std::to_string(::getpid()) +
                        "; sleep 0.2; kill -CONT " + std::to_string(old);
   const auto pauser = ::fork();
   if (pauser == 0) {
