@@ -20,9 +20,6 @@ using wire::ControlKind;
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
-/// Of the time between two looks no more counts. A machine that stands still, as virtual ones do,
-/// lets its processes go on in any order: what a device host could not do meanwhile is not late.
-constexpr std::chrono::nanoseconds kLongestLook = 2 * kLookEvery;
 /// A GPU that carries out anything has carried out a probe by then, and where device hosts have
 /// cores of their own the answer is there.
 constexpr auto kProbePatience = std::chrono::milliseconds(10);
@@ -51,6 +48,7 @@ DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
       memory_(&requests_),
       libraries_(&requests_, settings_.tuning_file),
       standby_memory_(&requests_),
+      silence_(2 * kLookEvery),
       operations_(settings_.op_timeout) {}
 
 void DeviceActor::on_start() {
@@ -68,8 +66,8 @@ void DeviceActor::on_start() {
        .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
   if (!watcher) return protocol_.give_up(watcher.error());
   watcher_ = std::move(*watcher);
-  looked_ = context().now();
-  protocol_.start(looked_);
+  silence_.start(context().now());
+  protocol_.start(context().now());
   context().schedule(kLookEvery, Look{});
 }
 
@@ -167,15 +165,12 @@ void DeviceActor::on(Look) {
 /// What hosts that say nothing show.
 void DeviceActor::look_at_signs() {
   const auto now = context().now();
-  const auto passed = std::min(now - std::exchange(looked_, now), kLongestLook);
-  seen_pass_ += passed;
+  silence_.look(now);
   const auto host = protocol_.hosts().beating();
   if (!host || protocol_.failure()) return;
   const auto& header = link(*host)->header();
   const TimePoint beat(header.heartbeat_ns.load(std::memory_order_acquire));
-  const bool same = std::exchange(beat_, beat) == beat;
-  silent_ = same ? silent_ + passed : std::min(now - beat, passed);
-  if (silent_ > settings_.heartbeat_timeout) {
+  if (silence_.silent(beat) > settings_.heartbeat_timeout) {
     return protocol_.lost(*host, fault_kind_of(header, "hang"),
                           {Errc::timeout, 0, "its heartbeat stands still"}, now);
   }
@@ -184,7 +179,8 @@ void DeviceActor::look_at_signs() {
                           now);
   }
   const auto oldest = port_->retired();
-  if (!protocol_.watches_operations() || !operations_.late(oldest, port_->submitted(), seen_pass_))
+  if (!protocol_.watches_operations() ||
+      !operations_.late(oldest, port_->submitted(), silence_.seen()))
     return;
   const auto what =
       settings_.flight != nullptr ? settings_.flight->describe(oldest + 1) : std::string();

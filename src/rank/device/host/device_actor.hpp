@@ -18,6 +18,7 @@
 #include "rank/device/host/host_requests.hpp"
 #include "rank/device/host/library_use.hpp"
 #include "rank/device/host/operation_watch.hpp"
+#include "rank/device/host/silence_watch.hpp"
 #include "rank/device/host/standby_memory.hpp"
 #include "rank/device/host/watcher.hpp"
 
@@ -143,10 +144,7 @@ class DeviceActor
   DeviceMemory memory_;
   LibraryUse libraries_;
   StandbyMemory standby_memory_;
-  TimePoint looked_{};                  ///< at the signs of the host, last
-  TimePoint seen_pass_{};               ///< the time as far as looks have seen it pass
-  TimePoint beat_{};                    ///< the newest heartbeat
-  std::chrono::nanoseconds silent_{0};  ///< without another, as far as looks have seen
+  SilenceWatch silence_;
   OperationWatch operations_;
   std::vector<Link> dismissed_;
   bool disturbed_ = false;  ///< what led to it is recorded
