@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 
 #include "device_host/engine/outside.hpp"
 
@@ -25,6 +26,21 @@ std::string_view library_of(Lane lane) noexcept {
   return to_string(moves ? Lane::memory : lane);
 }
 
+/// Why the module of a library is nowhere: this build lacked what the library needs, or somebody has
+/// removed the file.
+std::string why_absent(const std::string& name, const std::string& engine,
+                       const std::string& file) {
+  for (const auto part : std::views::split(std::string_view(TROUPE_NOT_BUILT), '|')) {
+    const std::string_view entry(part.begin(), part.end());  // NAME-ENGINE=NEEDS
+    const auto at = entry.find('=');
+    if (entry.substr(0, at) != name + "-" + engine) continue;
+    return "troupe was built without " + std::string(entry.substr(at + 1)) +
+           "; install it, then configure and build troupe again";
+  }
+  const auto folders = module_folders();
+  return "there is no " + ((folders.empty() ? fs::path() : folders.front()) / file).string();
+}
+
 Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol) {
   if (void* const outside = outside_module(name); outside != nullptr) {
@@ -32,10 +48,8 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
     return Error{Errc::library, 0, name + ": " + ::dlerror()};
   }
   const auto file = "troupe-" + name + "-" + engine + ".so";
-  std::string looked;
   for (const auto& folder : module_folders()) {
     const auto path = folder / file;
-    looked += (looked.empty() ? "" : ", ") + path.string();
     if (!fs::exists(path)) continue;
     // Never unloaded: what a library has registered or started is not undone.
     void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -47,7 +61,7 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
     return Error{missing ? Errc::unsupported : Errc::library, 0,
                  name + (missing ? ": not installed: " : ": ") + why};
   }
-  return Error{Errc::unsupported, 0, name + ": not installed: there is no " + looked};
+  return Error{Errc::unsupported, 0, name + ": not installed: " + why_absent(name, engine, file)};
 }
 
 std::vector<LoadedLibrary> located(const Dependencies& dependencies) {

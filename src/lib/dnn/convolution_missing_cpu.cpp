@@ -15,7 +15,7 @@ bool Convolver::has(const Convolution&) const {
 
 Result<std::function<void()>> Convolver::prepare(const Convolution&, const ConvolutionOperands&) {
   return Error{Errc::unsupported, 0,
-               "dnn.convolution: not installed: this cpu engine is built without oneDNN"};
+               "dnn.convolution: not installed: troupe was built without libdnnl-dev"};
 }
 
 std::string Convolver::version() {

@@ -139,7 +139,7 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
     if (compute == &compute_convolution && !convolves()) {
       return Error{Errc::unsupported, 0,
                    std::string(GraphCall::kName) +
-                       ": not installed: this cpu engine is built without oneDNN"};
+                       ": not installed: troupe was built without libdnnl-dev"};
     }
   }
   return std::function<void()>([graph = *known, memory = std::move(memory), threads] {

@@ -255,7 +255,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     if (const auto& library = fftw<T>(); !library.loaded) {
       return Error{Errc::unsupported, 0,
                    std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
-                       " is not installed"};
+                       " is not installed (Debian and Ubuntu have it in libfftw3-dev)"};
     }
     const auto key = key_of(op, in_place);
     if (const auto found = cached(key); found != plans_.end()) {
