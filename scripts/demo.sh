@@ -4,8 +4,9 @@
 #
 #   scripts/demo.sh [CMAKE-OPTION...]
 #
-# Builds in build/demo. Runs on the GPUs of this machine (up to four, one rank each) if the CUDA toolkit is there,
-# else with the CPU engine. Exit status: 0 if the solution is right and the loss was recovered from, 1 otherwise.
+# Builds in build/demo what it runs (troupe-cg) and nothing else; its last lines say how to build the other programs. Runs
+# on the GPUs of this machine (up to four, one rank each) if the CUDA toolkit is there, else with the CPU engine.
+# Exit status: 0 if the solution is right and the loss was recovered from, 1 otherwise.
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
@@ -14,11 +15,15 @@ accept_cmake_options "$@"
 
 find_cuda
 mpi_environment
-install_packages "${packages_for_building[@]}" libgloo-dev
-configure release build/demo -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "$@"
-build build/demo
+engine=cpu ranks=4 points=64 cuda=OFF
+if command -v nvcc >/dev/null && (($(gpu_count) > 0)); then cuda=AUTO; fi
+say "three steps: packages (half a minute), building troupe-cg (3 minutes on two cores), a job with a fault (seconds)"
+install_packages "${packages_for_building[@]}" "${packages_for_libraries[@]}" libfftw3-dev
+with_memory
+configure release build/demo -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF -DCMAKE_UNITY_BUILD=ON \
+  -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "-DTROUPE_ENGINE_CUDA=$cuda" "${large_heap[@]}" "$@"
+build build/demo troupe_demo
 
-engine=cpu ranks=4 points=64
 if [[ -e $root/build/demo/libexec/troupe/troupe-engine-cuda.so ]] && (($(gpu_count) > 0)); then
   engine=cuda points=128 ranks=$(gpu_count)
   ((ranks > 4)) && ranks=4
@@ -50,3 +55,9 @@ LC_ALL=C printf '
 == Shown: the device host of rank %s (%s engine) was killed at iteration %s. After %.0f ms the job went on,
 == repeated %s iterations and ended with the right answer (relative error %.1e).
 ' "$victim" "$engine" "$kill_at" "$(value total_ms)" "$(value repeated_iterations)" "$(value relative_error)"
+cat <<TXT
+== Next: the other programs and the examples, built in the same folder:
+     cmake --build build/demo --parallel $(compilers)
+     mpirun -n 2 build/demo/bin/troupe-heat --points 32 --steps 100 --fault kill@50:1   # also troupe-gemm, -fft, -train
+== They are described in README.md; scripts/test.sh builds everything in build/release and runs all tests.
+TXT

