@@ -13,7 +13,7 @@
 # What a document declares in a block is known in its later ones.
 #   <!-- test: not compiled: REASON -->
 #   ```sh
-#   <!-- test: run -->              in an empty folder with the source tree's scripts/ and the programs of the build tree,
+#   <!-- test: run -->              in an empty folder with the source tree's scripts/, config/ and apps/, and the programs of the build tree,
 #                                   which are on PATH and in build/demo/bin; and that has the
 #                                   programs of the documents
 #   <!-- test: not run: REASON -->  it is checked with bash -n all the same
@@ -121,22 +121,9 @@ for document in "$source_tree/README.md" "$source_tree"/docs/*.md; do
 done
 ((fragments > 0)) || fail "no fragment was found"
 
-# All links between documents lead to a file, and those with an anchor to a heading of it.
-anchors() { sed -n 's/^#\+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
-for document in "$source_tree/README.md" "$source_tree"/docs/*.md; do
-  while IFS= read -r link; do
-    [[ $link != *://* ]] || continue
-    target=${link%%#*} anchor=
-    [[ $link != *'#'* ]] || anchor=${link#*#}
-    file=$document
-    [[ -z $target ]] || file=$(dirname "$document")/$target
-    if [[ ! -e $file ]]; then
-      fail "${document#"$source_tree/"}: no such file: $link"
-    elif [[ -n $anchor ]] && ! anchors "$file" | grep -qxF -e "$anchor"; then
-      fail "${document#"$source_tree/"}: no such heading: $link"
-    fi
-  done < <(awk '/^```/ { inside = !inside; next } !inside' "$document" | tr '\n' ' ' | sed 's/`[^`]*`//g' | grep -o '\]([^)]*)' | sed 's/^](//; s/)$//')
-  [[ $document == */README.md ]] || grep -qF "(docs/$(basename "$document")" "$source_tree/README.md" ||
+broken=$("$(dirname "$0")/links.sh" "$source_tree") || fail "$broken"
+for document in "$source_tree"/docs/*.md; do
+  grep -qF "(docs/$(basename "$document")" "$source_tree/README.md" ||
     fail "the README does not lead to ${document#"$source_tree/"}"
 done
 
@@ -149,18 +136,10 @@ flags=(-std=c++20 -O0 -Wall -Wno-unused -I "$source_tree/include" -I "$source_tr
 ((failures == 0)) || { echo "documents test: $failures failures" && exit 1; }
 [[ -n $build_tree ]] || exit 0
 
-mkdir -p "$work/run/build/demo" "$work/bin"
+mkdir -p "$work/run/build/demo"
 ln -s "$build_tree/bin" "$work/run/build/demo/bin"
-ln -s "$source_tree/scripts" "$source_tree/config" "$work/run/"
-# A matrix in the place of the one that the README reads: positive definite, and slow enough for its fault to strike.
-awk 'BEGIN { n = 400; print "%%MatrixMarket matrix coordinate real symmetric"; print n, n, 2 * n - 1
-  for (i = 1; i <= n; ++i) { print i, i, 2; if (i < n) print i + 1, i, -1 } }' >"$work/run/bcsstk13.mtx"
-cat >"$work/bin/mpirun" <<END
-#!/bin/sh
-PATH=\${PATH#$work/bin:} exec mpirun --oversubscribe "\$@"
-END
-chmod +x "$work/bin/mpirun"
-export PATH=$work/bin:$build_tree/bin:$PATH TROUPE_ENGINE=cpu
+ln -s "$source_tree/scripts" "$source_tree/config" "$source_tree/apps" "$work/run/"
+export PATH=$build_tree/bin:$PATH TROUPE_ENGINE=cpu
 unset TROUPE_TEST_BACKEND
 for source in "$work"/programs/*.cpp; do
   program=${source%.cpp} place=$(cat "${source%.cpp}.place")

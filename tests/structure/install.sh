@@ -22,6 +22,7 @@ for document in README.md "$source_tree"/docs/*.md; do
   name=${document#"$source_tree/"}
   cmp "$source_tree/$name" "$work/moved/share/doc/troupe/$name" || fail "$name is not installed"
 done
+broken=$("$here/links.sh" "$work/moved/share/doc/troupe") || fail "installed documents link to files that are not: $broken"
 
 # The program of the README: the first C++ block in it, exactly.
 mkdir "$work/consumer"
