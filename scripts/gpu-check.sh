@@ -154,7 +154,7 @@ tests() {
     steps+=("$group|no such tests in this build|")
     return 0
   }
-  step "$group" "$limit" "${select[@]}" --output-on-failure --timeout 180 || true
+  step "$group" "$limit" "${select[@]}" --output-on-failure --timeout 300 || true
   names=$(sed -n 's/^\t *[0-9]* - \(.*\) (\(Failed\|Timeout\|Not Run\|SEGFAULT\|Subprocess.*\)).*/\1/p' "$log")
   while read -r name; do [[ -z $name ]] || steps+=("  $name|FAIL|"); done <<<"$names"
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
@@ -614,7 +614,8 @@ step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --engine cuda || true
 step troupe-info-check 60 $(on_gpus "$gpus") "$bin/troupe-info" --engine cuda --check || true
 
 if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
-tests conformance 180
+# Each is one process with one device host: several share a GPU. cuDNN and CUB compile for minutes.
+CTEST_PARALLEL_LEVEL=8 tests conformance 400
 if wanted judge; then judges; fi
 tests process 500
 if wanted cg; then fault_drills; fi
