@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -75,21 +76,21 @@ class RandomStream {
     free_ = round_up(next_, kRow);
     return {seed_, subsequence_, begin};
   }
-  /// f64: a group takes two steps of its stream. Calls may share a pair of rows as long as none
-  /// comes to its end and goes round.
+  /// f64: a group takes two steps of its stream. Calls share a pair of rows until one reaches its
+  /// end: a place behind that would be in the second row, which the pair has taken already.
   RandomOptions take_rows(std::uint64_t n) noexcept {
     auto begin = round_up(next_, 4);
     if (!rows_ || begin % kRow + n > kRow) begin = free_;
-    const auto rows = 2 * (round_up(begin % kRow + n, kRow) / kRow);
-    begin = begin_at(begin, rows * kRow);
-    rows_ = n <= kRow;
-    free_ = begin / kRow * kRow + (rows == 0 ? 2 : rows) * kRow;
-    next_ = n <= kRow ? begin + n : free_;
+    const auto rows = std::max<std::uint64_t>(2, 2 * (round_up(begin % kRow + n, kRow) / kRow));
+    begin = begin_at(begin, rows * kRow - begin % kRow);
+    free_ = begin / kRow * kRow + rows * kRow;
+    rows_ = round_up(begin % kRow + n, 4) < kRow;
+    next_ = rows_ ? begin + n : free_;
     return {seed_, subsequence_, begin};
   }
   /// `begin`, or the begin of the stream's next subsequence where n places do not fit any more.
   std::uint64_t begin_at(std::uint64_t begin, std::uint64_t n) noexcept {
-    if (begin + n <= rng::kSubsequenceStride) return begin;
+    if (begin < rng::kSubsequenceStride && begin + n <= rng::kSubsequenceStride) return begin;
     subsequence_ += ranks_;
     return 0;
   }

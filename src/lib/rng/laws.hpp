@@ -78,17 +78,26 @@ TROUPE_HOST_DEVICE GammaNumber gamma_number(Draw& draw, double shape) {
 struct GammaLaw {
   double shape, scale;
   TROUPE_HOST_DEVICE double operator()(Draw& draw) const {
-    return scale * gamma_number(draw, shape).value();
+    const GammaNumber x = gamma_number(draw, shape);
+    // A large scale may bring back what would be 0 before.
+    return x.exponent < -600 ? std::exp(x.log() + std::log(scale)) : scale * x.value();
   }
 };
 
 struct BetaLaw {
   double a, b;
   TROUPE_HOST_DEVICE double operator()(Draw& draw) const {
+    // So near to 0 or 1 that no f64 lies between: as numpy.random.Generator.beta has it.
+    if (a < kTiny && b < kTiny) return draw.uniform() <= a / (a + b) ? 1 : 0;
     const GammaNumber x = gamma_number(draw, a), y = gamma_number(draw, b);
-    if (a >= 1 && b >= 1) return x.value() / (x.value() + y.value());
-    return 1 / (1 + std::exp(y.log() - x.log()));
+    // Halves, whose sum does not overflow.
+    if (a >= 1 && b >= 1) return x.value() / 2 / (x.value() / 2 + y.value() / 2);
+    const double apart = y.log() - x.log();
+    return apart > 700 ? std::exp(-apart) : 1 / (1 + std::exp(apart));
   }
+
+ private:
+  static constexpr double kTiny = 3e-103;
 };
 
 struct PoissonLaw {

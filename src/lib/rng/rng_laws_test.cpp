@@ -3,7 +3,6 @@
 #include <functional>
 #include <numbers>
 #include <numeric>
-#include <set>
 
 #include "bad_arguments.hpp"
 #include "lib/rng/laws.hpp"
@@ -142,6 +141,49 @@ TYPED_TEST(RngLaws, Beta) {
     ASSERT_TRUE(value >= 0 && value <= 1);
 }
 
+TYPED_TEST(RngLaws, BetaOfExtremeShapes) {
+  using T = TypeParam;
+  const auto x = device().template alloc<T>(kLawDraws);
+  const auto mean_of = [&](double a, double b) {
+    device().rng().beta(x, kOptions, a, b);
+    double sum = 0;
+    for (const T value : device().download(x)) {
+      if (!(value >= 0 && value <= 1)) return std::numeric_limits<double>::quiet_NaN();
+      sum += static_cast<double>(value);
+    }
+    return sum / static_cast<double>(kLawDraws);
+  };
+  // Of such shapes all numbers are next to 0 or 1: seven standard errors.
+  for (const double tiny : {1e-10, 1e-100, 1e-300, 1e-310, 5e-324}) {
+    EXPECT_NEAR(mean_of(tiny, tiny), 0.5, 0.01) << tiny;
+    EXPECT_NEAR(mean_of(tiny, 3 * tiny), 0.25, 0.01) << tiny;
+  }
+  EXPECT_EQ(mean_of(1e-310, 1), 0);
+  EXPECT_EQ(mean_of(1, 1e-310), 1);
+  // And all next to the mean.
+  for (const double huge : {1e30, 1e300, 1e308}) {
+    EXPECT_NEAR(mean_of(huge, huge), 0.5, 1e-6) << huge;
+    EXPECT_NEAR(mean_of(huge, 1.5 * huge), 0.4, 1e-6) << huge;
+  }
+  EXPECT_EQ(mean_of(1e308, 0.5), 1);
+  const double least = mean_of(0.5, 1e308);
+  EXPECT_LE(least, 1e-300);
+  if (std::is_same_v<T, double>) EXPECT_GT(least, 0);
+}
+
+TYPED_TEST(RngLaws, GammaOfExtremeShapesAndScales) {
+  using T = TypeParam;
+  const auto x = device().template alloc<T>(kLawDraws);
+  for (const double shape : {1e-310, 1e-3, 1e308}) {
+    device().rng().gamma(x, kOptions, shape);
+    for (const T value : device().download(x)) ASSERT_TRUE(value >= 0) << shape << ' ' << value;
+  }
+  if (!std::is_same_v<T, double>) return;
+  // Some are below the smallest f64 before they are scaled.
+  device().rng().gamma(x, kOptions, 0.012, 1e300);
+  for (const T value : device().download(x)) ASSERT_GT(value, 0);
+}
+
 TEST(RngCounts, Poisson) {
   for (const double mean : {0.2, 4.0, 9.99, 10.0, 55.5, 3000.0}) {
     SCOPED_TRACE(mean);
@@ -208,46 +250,6 @@ TEST(RngCounts, AnOffsetSkipsThatManyNumbersOfALaw) {
   device().rng().poisson(part, {.seed = 35, .offset = 100}, 20);
   const auto all = device().download(whole);
   EXPECT_EQ(device().download(part), std::vector<std::uint32_t>(all.begin() + 100, all.end()));
-}
-
-/// Which words of the generator a call uses, by how rng_kernels.cu deals the sequence out.
-void add_words(std::set<std::pair<std::uint64_t, std::uint64_t>>& words,
-               const RandomOptions& options, std::uint64_t n, bool doubles) {
-  const auto position = options.subsequence * rng::kSubsequenceStride + options.offset;
-  for (auto group = position / 4; group < (position + n + 3) / 4; ++group) {
-    const auto visits = doubles ? (group - position / 4) / 65536 : 0;
-    for (std::uint64_t i = 0; i <= (doubles ? 1 : 0); ++i)
-      EXPECT_TRUE(words.insert({group % 65536, group / 65536 + visits + i}).second)
-          << "a word is used twice";
-  }
-}
-
-TEST(RngStreams, NeverGiveAWordTwice) {
-  std::set<std::pair<std::uint64_t, std::uint64_t>> words;
-  RandomStream streams[] = {RandomStream({.seed = 1, .rank = 0, .ranks = 2}),
-                            RandomStream({.seed = 1, .rank = 1, .ranks = 2})};
-  std::mt19937_64 random(5);
-  for (int i = 0; i < 60; ++i) {
-    auto& stream = streams[random() % 2];
-    const std::int64_t n = random() % 8 == 0 ? 300'000 : static_cast<std::int64_t>(random() % 9000);
-    const auto places = static_cast<std::uint64_t>(n);
-    switch (random() % 3) {
-      case 0: add_words(words, stream.take<float>(n), places, false); break;
-      case 1: add_words(words, stream.take<double>(n), places, true); break;
-      default: add_words(words, stream.take<std::uint64_t>(n), 2 * places, false);
-    }
-  }
-}
-
-TEST(RngStreams, GoOnInSubsequencesOfTheirOwnAndEndWithAnError) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  RandomStream stream({.seed = 1, .rank = 3, .ranks = 1 << 23});
-  EXPECT_EQ(stream.take<float>(kMost).subsequence, 3u);
-  const auto next = stream.take<double>(8);
-  EXPECT_EQ(next.subsequence, 3u + (1 << 23));
-  EXPECT_EQ(next.offset, 0u);
-  const auto behind = stream.take<std::uint32_t>(kMost);
-  EXPECT_EQ(device().rng().uniform(device().alloc<float>(8), behind).wait().code(), Errc::invalid);
 }
 
 TEST_F(BadArguments, OfLawsOfRandomNumbers) {
