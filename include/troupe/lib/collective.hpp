@@ -11,6 +11,11 @@
 /// place. `World` submits them; a record's header carries the epoch they belong to.
 namespace troupe::collective {
 
+/// What is made of the ranks' elements.
+///
+/// Numbers that are not finite: the cpu engine's min and max are NaN where any rank has NaN, and
+/// its avg of floats is finite where the mean is. NCCL promises neither: its min and max may leave
+/// out a NaN, and it multiplies by 1 / ranks, rounded to the dtype, before it adds up.
 enum class ReduceOp : std::uint32_t {
   sum,
   prod,

@@ -6,14 +6,19 @@
 #include <troupe/lib/dnn_pointwise_types.hpp>
 
 /// Functions of single elements, and reductions.
+///
+/// NaN is the largest and the smallest of numbers. gelu, swish and the like have their limits at
+/// infinities, and so have their gradients. In graphs that cuDNN computes, which are those of
+/// several nodes of which none is a reduction alone, its formulas hold: there a function may be NaN
+/// at infinity, relu of infinity is the largest f32, and a largest number may leave out a NaN.
 namespace troupe::dnn {
 
 /// Constants of some modes.
 struct PointwiseOptions {
-  float slope = 0;                                  ///< relu
-  float upper = std::numeric_limits<float>::max();  ///< relu
-  float alpha = 1;                                  ///< elu
-  float beta = 1;                                   ///< softplus, swish
+  float slope = 0;                                       ///< relu
+  float upper = std::numeric_limits<float>::infinity();  ///< relu
+  float alpha = 1;                                       ///< elu
+  float beta = 1;                                        ///< softplus, swish
 };
 
 /// Adds a node that computes a function of each element. Inputs have as many dimensions, and in

@@ -15,7 +15,7 @@
 namespace troupe::dnn {
 
 enum class Pooling : std::uint32_t {
-  maximum,        ///< the largest element; the padding is never taken
+  maximum,        ///< the largest element, NaN if one is; the padding is never taken
   average,        ///< the mean; the padding counts as zeros
   average_inside  ///< the mean of those elements that are no padding
 };
@@ -36,7 +36,8 @@ TensorId pooling(Graph& graph, Pooling mode, TensorId x, const PoolingSteps& ste
 struct Pooled {
   TensorId y;
   /// The place in its window, row-major, of the element that y took; an output of type i8. Of
-  /// equal elements the cpu engine takes the first; another engine may take another one.
+  /// equal elements, and of several NaNs, the cpu engine takes the first; another engine may take
+  /// another one.
   TensorId index;
 };
 /// Adds a node that computes maxima and where they were. Windows have at most 127 elements.

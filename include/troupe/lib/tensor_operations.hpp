@@ -14,6 +14,10 @@
 /// stride, each mode steps over all that those before it cover. What is written overlaps no other
 /// operand, but for C, which has the layout of the result and may be the result.
 ///
+/// A mode may have no elements. A tensor that has such a mode is empty, and to write it does
+/// nothing. A sum of no elements is 0, a product 1; the largest and the smallest of them are
+/// `invalid`.
+///
 /// Factors are known to the host: of f32 for f16 and bf16, else of the tensors' type. Narrow types
 /// are computed in f32 and rounded once. A repetition gives the same bits.
 namespace troupe::tensor {

@@ -22,7 +22,8 @@ inline constexpr std::size_t kMaxModes = 16;
 /// A number for each mode; 0 behind the last.
 using PerMode = std::array<std::int64_t, kMaxModes>;
 
-/// A function of one number. Complex numbers have the first two alone.
+/// A function of one number. Complex numbers have the first two alone. At infinities the last five
+/// have their limits; cuTENSOR's formulas may give NaN there.
 enum class Unary : std::uint32_t {
   identity,
   conj,  ///< of real numbers the same as identity
@@ -55,7 +56,8 @@ enum class Unary : std::uint32_t {
 };
 inline constexpr std::size_t kUnaryCount = 28;
 
-/// A function of two numbers. Complex numbers have the first two alone.
+/// A function of two numbers. Complex numbers have the first two alone. NaN is the largest and the
+/// smallest of numbers; cuTENSOR may leave it out.
 enum class Binary : std::uint32_t { add, mul, max, min };
 inline constexpr std::size_t kBinaryCount = 4;
 
@@ -153,7 +155,7 @@ constexpr DType permute_scale(DType a, DType b) noexcept {
 template <std::size_t Tensors>
 struct Loops {
   std::int64_t count = 0;  ///< of modes
-  PerMode extents{};       ///< at least 1
+  PerMode extents{};       ///< 0 or more
   std::array<PerMode, Tensors> strides{};
 };
 

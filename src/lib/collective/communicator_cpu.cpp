@@ -122,21 +122,29 @@ void Communicator::reduce_any(const ReduceCall& call) {
     return copy_bytes(call.destination, call.source, call.count * size_of(call.how.dtype));
   guarded([&] {
     const auto elements = source_count(call);
+    const bool narrow = is_narrow(call.how.dtype);
+    const bool divides = call.how.op == ReduceOp::avg && divides_before(call.how.dtype);
     std::vector<std::byte> scaled;
     auto summed = call;
-    if (scales) {
+    if (scales || (divides && !narrow)) {
       scaled.resize(elements * size_of(call.how.dtype));
+      summed.source = scaled.data();
+    }
+    if (scales) {
       scale_all(call.how.dtype, call.how.scalar, call.source, scaled.data(), elements);
       summed.how.op = ReduceOp::sum;
-      summed.source = scaled.data();
     }
     if (size_ == 1)
       return copy_bytes(call.destination, summed.source, call.count * size_of(call.how.dtype));
-    if (!is_narrow(call.how.dtype)) return reduce_native(summed);
+    if (!narrow) {
+      if (divides) divide_before(call.how.dtype, call.source, scaled.data(), elements, size_);
+      return reduce_native(summed);
+    }
     // Accumulate in f32 and round once.
     std::vector<float> wide(elements);
     widen_all(call.how.dtype, summed.source, wide.data(), elements);
     auto* data = reinterpret_cast<std::byte*>(wide.data());
+    if (divides) divide_before(DType::f32, data, data, elements, size_);
     auto in_f32 = summed;
     in_f32.how.dtype = DType::f32;
     in_f32.source = data;
@@ -180,7 +188,7 @@ void Communicator::reduce_native(const ReduceCall& call) {
     if (rank_ != call.root) return;
   }
   if (call.how.op == ReduceOp::avg)
-    divide_by_ranks(call.how.dtype, call.destination, call.count, size_);
+    divide_behind(call.how.dtype, call.destination, call.count, size_);
 }
 
 /// Reduce-scatter, which this Gloo has only in its old, fixed-buffer form: in step s every rank

@@ -1,9 +1,11 @@
 #include "lib/collective/reduction_cpu.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "common/core/extremes.hpp"
 #include "common/core/narrow_float.hpp"
 
 namespace troupe::host::cpu {
@@ -31,8 +33,8 @@ void combine(void* out, const void* a, const void* b, std::size_t count) {
       z[i] = static_cast<T>(static_cast<Wide>(x[i]) + static_cast<Wide>(y[i]));
     if constexpr (op == ReduceOp::prod)
       z[i] = static_cast<T>(static_cast<Wide>(x[i]) * static_cast<Wide>(y[i]));
-    if constexpr (op == ReduceOp::min) z[i] = y[i] < x[i] ? y[i] : x[i];
-    if constexpr (op == ReduceOp::max) z[i] = x[i] < y[i] ? y[i] : x[i];
+    if constexpr (op == ReduceOp::min) z[i] = smaller(x[i], y[i]);
+    if constexpr (op == ReduceOp::max) z[i] = larger(x[i], y[i]);
   }
 }
 
@@ -64,6 +66,11 @@ auto with_arithmetic(DType dtype, Visit&& visit) {
     case DType::u64: return visit(std::uint64_t{});
     default: check(false, "a dtype without arithmetic on the host"); return visit(float{});
   }
+}
+
+/// The least that is not below.
+unsigned power_of_two(int ranks) {
+  return std::bit_ceil(static_cast<unsigned>(ranks));
 }
 
 template <class Visit>
@@ -107,16 +114,34 @@ void scale_all(DType dtype, const void* scalar, const void* in, void* out, std::
   });
 }
 
-void divide_by_ranks(DType dtype, void* data, std::size_t count, int ranks) {
+bool divides_before(DType dtype) noexcept {
+  return is_narrow(dtype) || dtype == DType::f32 || dtype == DType::f64;
+}
+
+void divide_before(DType dtype, const void* in, void* out, std::size_t count, int ranks) {
   with_arithmetic(dtype, [&](auto zero) {
     using T = decltype(zero);
-    // The number of ranks may not fit into the type: divide in one in which it does.
-    using Wide =
-        std::conditional_t<std::is_floating_point_v<T>, T,
-                           std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+    if constexpr (std::is_floating_point_v<T>) {
+      const auto by = static_cast<T>(power_of_two(ranks));
+      const auto* x = static_cast<const T*>(in);
+      auto* z = static_cast<T*>(out);
+      for (std::size_t i = 0; i < count; ++i) z[i] = x[i] / by;
+    }
+  });
+}
+
+void divide_behind(DType dtype, void* data, std::size_t count, int ranks) {
+  with_arithmetic(dtype, [&](auto zero) {
+    using T = decltype(zero);
     auto* values = static_cast<T*>(data);
-    for (std::size_t i = 0; i < count; ++i) {
-      values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(ranks));
+    if constexpr (std::is_floating_point_v<T>) {
+      const auto by = static_cast<T>(ranks) / static_cast<T>(power_of_two(ranks));
+      for (std::size_t i = 0; i < count; ++i) values[i] /= by;
+    } else {
+      // The number of ranks may not fit into the type: divide in one in which it does.
+      using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(ranks));
     }
   });
 }

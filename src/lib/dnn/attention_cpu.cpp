@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/core/extremes.hpp"
 #include "lib/dnn/attention_view.hpp"
 #include "lib/dnn/graph_cpu.hpp"
 
@@ -138,13 +139,14 @@ class Scores {
 };
 
 /// Turns scores into exp(score - maximum). Returns their sum and the maximum, both of these and the
-/// sink, which is minus infinity where there is none; a sum of 0 if all are minus infinity.
+/// sink, which is minus infinity where there is none; a sum of 0 if all are minus infinity, NaN if
+/// one is NaN.
 struct Exponentials {
   float sum = 0, maximum = 0;
 };
 Exponentials exponentiate(float* scores, std::int64_t count, float sink) {
   Exponentials result{0, sink};
-  if (count > 0) result.maximum = std::max(sink, *std::max_element(scores, scores + count));
+  for (std::int64_t j = 0; j < count; ++j) result.maximum = larger(result.maximum, scores[j]);
   if (result.maximum == -std::numeric_limits<float>::infinity()) {
     std::fill_n(scores, count, 0.0f);
     return result;
@@ -163,15 +165,22 @@ void clear_outside(float* row, Range own, Range seen) {
   std::fill(row + (own.end - seen.first), row + seen.count(), 0.0f);
 }
 
+bool all_finite(const float* first, std::int64_t count) {
+  return std::all_of(first, first + count, [](float value) { return std::isfinite(value); });
+}
+
 /// Calls visit(batch, h, first, rows, band, seen) for each block of rows in which a query sees a
-/// key.
-template <class Visit>
-void for_each_block(const AttentionView& view, const Scores& scores, const Visit& visit) {
+/// key. Where is_finite(batch, h, band) does not hold, a block is one row, which sees all that it
+/// is multiplied by: for 0, the weight of what is masked, times NaN would be NaN.
+template <class IsFinite, class Visit>
+void for_each_block(const AttentionView& view, const Scores& scores, const IsFinite& is_finite,
+                    const Visit& visit) {
   for (std::int64_t b = 0; b < view.batch(); ++b) {
     const auto band = scores.band(b);
     for (std::int64_t h = 0; h < view.heads_q(); ++h) {
-      for (std::int64_t first = 0; first < band.queries; first += kRows) {
-        const auto rows = std::min(kRows, band.queries - first);
+      const auto most = is_finite(b, h, band) ? kRows : 1;
+      for (std::int64_t first = 0; first < band.queries; first += most) {
+        const auto rows = std::min(most, band.queries - first);
         const auto seen = band.of(first, rows);
         if (seen.count() > 0) visit(b, h, first, rows, band, seen);
       }
@@ -256,34 +265,39 @@ void compute_attention(const NodeView& node, Contents& contents) {
     }
   }
   std::vector<float> sums(static_cast<std::size_t>(kRows));
-  for_each_block(
-      view, scores, [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
-        float* const p = scores.compute(b, h, first, rows, seen);
-        const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
-        for (std::int64_t i = 0; i < rows; ++i) {
-          float* const row = p + i * seen.count();
-          const auto own = band.of(first + i);
-          const auto exponentials =
-              exponentiate(row + (own.first - seen.first), own.count(), sink_of(h));
-          clear_outside(row, own, seen);
-          sums[static_cast<std::size_t>(i)] = exponentials.sum;
-          if (stats != nullptr && exponentials.sum > 0) {
-            (*stats)[static_cast<std::size_t>(row_of_all + i)] =
-                exponentials.maximum + std::log(exponentials.sum);
-          }
-          for (std::int64_t j = 0; dropout.present() && j < seen.count(); ++j)
-            row[j] *= dropout.factor(row_of_all + i, seen.first + j);
-        }
-        float* const out = o.data() + row_of_all * dim;
-        multiply(CblasNoTrans, CblasNoTrans, rows, dim, seen.count(), 1, {p, seen.count()},
-                 {v + (scores.head_of_keys(b, h) * view.keys() + seen.first) * dim, dim}, 0, out,
-                 dim);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          const auto sum = sums[static_cast<std::size_t>(i)];
-          if (sum == 0) continue;  // the row is 0
-          for (std::int64_t d = 0; d < dim; ++d) out[i * dim + d] /= sum;
-        }
-      });
+  const auto is_finite = [&](auto b, auto h, const Band& band) {
+    return all_finite(v + scores.head_of_keys(b, h) * view.keys() * dim, band.keys * dim);
+  };
+  const auto attend = [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
+    float* const p = scores.compute(b, h, first, rows, seen);
+    const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* const row = p + i * seen.count();
+      const auto own = band.of(first + i);
+      const auto exponentials =
+          exponentiate(row + (own.first - seen.first), own.count(), sink_of(h));
+      clear_outside(row, own, seen);
+      sums[static_cast<std::size_t>(i)] = exponentials.sum;
+      if (stats != nullptr && exponentials.sum != 0) {
+        (*stats)[static_cast<std::size_t>(row_of_all + i)] =
+            exponentials.maximum + std::log(exponentials.sum);
+      }
+      for (std::int64_t j = 0; dropout.present() && j < seen.count(); ++j)
+        row[j] *= dropout.factor(row_of_all + i, seen.first + j);
+    }
+    float* const out = o.data() + row_of_all * dim;
+    multiply(CblasNoTrans, CblasNoTrans, rows, dim, seen.count(), 1, {p, seen.count()},
+             {v + (scores.head_of_keys(b, h) * view.keys() + seen.first) * dim, dim}, 0, out, dim);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto sum = sums[static_cast<std::size_t>(i)];
+      float* const row = out + i * dim;
+      if (sum == 0)
+        std::fill_n(row, dim, 0.0f);  // 0 times NaN is not
+      else
+        std::for_each(row, row + dim, [&](float& value) { value /= sum; });
+    }
+  };
+  for_each_block(view, scores, is_finite, attend);
 }
 
 void compute_attention_backward(const NodeView& node, Contents& contents) {
@@ -301,44 +315,52 @@ void compute_attention_backward(const NodeView& node, Contents& contents) {
   const auto dim = view.dim_qk(), dim_v = view.dim_v();
   std::vector<float> d_scores(
       static_cast<std::size_t>(std::min(kRows, view.queries()) * view.keys()));
-  for_each_block(
-      view, scores, [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
-        const auto columns = seen.count();
-        const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
-        const auto key_of_all = scores.head_of_keys(b, h) * view.keys() + seen.first;
-        float* const p = scores.compute(b, h, first, rows, seen);
-        const Rows d_o_rows{d_o + row_of_all * dim_v, dim_v};
-        multiply(CblasNoTrans, CblasTrans, rows, columns, dim_v, 1, d_o_rows,
-                 {v + key_of_all * dim_v, dim_v}, 0, d_scores.data(), columns);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          const auto own = band.of(first + i);
-          const auto log_sum = stats[static_cast<std::size_t>(row_of_all + i)];
-          const auto place = (row_of_all + i) * dim_v;
-          float projected = 0;
-          for (std::int64_t d = 0; d < dim_v; ++d) projected += d_o[place + d] * o[place + d];
-          float *const row = p + i * columns, *const d_row = d_scores.data() + i * columns;
-          const bool sees_none = log_sum == -std::numeric_limits<float>::infinity();
-          for (auto j = own.first - seen.first; j < own.end - seen.first; ++j) {
-            const auto factor = dropout.factor(row_of_all + i, seen.first + j);
-            row[j] = sees_none ? 0 : std::exp(row[j] - log_sum);
-            d_row[j] = row[j] * (factor * d_row[j] - projected);
-            row[j] *= factor;
-            if (!d_bias.empty()) {
-              d_bias[static_cast<std::size_t>(
-                  scores.place_of_bias(b, h, first + i, seen.first + j))] += d_row[j];
-            }
-          }
-          clear_outside(row, own, seen);
-          clear_outside(d_row, own, seen);
+  const auto is_finite = [&](auto b, auto h, const Band& band) {
+    const auto key = scores.head_of_keys(b, h) * view.keys(),
+               query = (b * view.heads_q() + h) * view.queries();
+    return all_finite(k + key * dim, band.keys * dim) &&
+           all_finite(v + key * dim_v, band.keys * dim_v) &&
+           all_finite(q + query * dim, band.queries * dim) &&
+           all_finite(d_o + query * dim_v, band.queries * dim_v);
+  };
+  const auto go_back = [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
+    const auto columns = seen.count();
+    const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
+    const auto key_of_all = scores.head_of_keys(b, h) * view.keys() + seen.first;
+    float* const p = scores.compute(b, h, first, rows, seen);
+    const Rows d_o_rows{d_o + row_of_all * dim_v, dim_v};
+    multiply(CblasNoTrans, CblasTrans, rows, columns, dim_v, 1, d_o_rows,
+             {v + key_of_all * dim_v, dim_v}, 0, d_scores.data(), columns);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto own = band.of(first + i);
+      const auto log_sum = stats[static_cast<std::size_t>(row_of_all + i)];
+      const auto place = (row_of_all + i) * dim_v;
+      float projected = 0;
+      for (std::int64_t d = 0; d < dim_v; ++d) projected += d_o[place + d] * o[place + d];
+      float *const row = p + i * columns, *const d_row = d_scores.data() + i * columns;
+      const bool sees_none = log_sum == -std::numeric_limits<float>::infinity();
+      for (auto j = own.first - seen.first; j < own.end - seen.first; ++j) {
+        const auto factor = dropout.factor(row_of_all + i, seen.first + j);
+        row[j] = sees_none ? 0 : std::exp(row[j] - log_sum);
+        d_row[j] = sees_none ? 0 : row[j] * (factor * d_row[j] - projected);
+        row[j] *= factor;
+        if (!d_bias.empty()) {
+          d_bias[static_cast<std::size_t>(scores.place_of_bias(b, h, first + i, seen.first + j))] +=
+              d_row[j];
         }
-        multiply(CblasTrans, CblasNoTrans, columns, dim_v, rows, 1, {p, columns}, d_o_rows, 1,
-                 d_v.data() + key_of_all * dim_v, dim_v);
-        const Rows d_rows{d_scores.data(), columns};
-        multiply(CblasNoTrans, CblasNoTrans, rows, dim, columns, view.scale, d_rows,
-                 {k + key_of_all * dim, dim}, 0, d_q.data() + row_of_all * dim, dim);
-        multiply(CblasTrans, CblasNoTrans, columns, dim, rows, view.scale, d_rows,
-                 {q + row_of_all * dim, dim}, 1, d_k.data() + key_of_all * dim, dim);
-      });
+      }
+      clear_outside(row, own, seen);
+      clear_outside(d_row, own, seen);
+    }
+    multiply(CblasTrans, CblasNoTrans, columns, dim_v, rows, 1, {p, columns}, d_o_rows, 1,
+             d_v.data() + key_of_all * dim_v, dim_v);
+    const Rows d_rows{d_scores.data(), columns};
+    multiply(CblasNoTrans, CblasNoTrans, rows, dim, columns, view.scale, d_rows,
+             {k + key_of_all * dim, dim}, 0, d_q.data() + row_of_all * dim, dim);
+    multiply(CblasTrans, CblasNoTrans, columns, dim, rows, view.scale, d_rows,
+             {q + row_of_all * dim, dim}, 1, d_k.data() + key_of_all * dim, dim);
+  };
+  for_each_block(view, scores, is_finite, go_back);
   if (view.d_bias == nullptr) return;
   auto& rounded = contents.make(view.d_bias);
   std::transform(d_bias.begin(), d_bias.end(), rounded.begin(),

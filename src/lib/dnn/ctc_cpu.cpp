@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "common/core/extremes.hpp"
+
 /// Forward and backward variables of the paper, as logarithms in f64.
 namespace troupe::dnn {
 namespace {
@@ -14,8 +16,8 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 /// log(exp(a) + exp(b))
 double log_sum(double a, double b) {
-  const auto larger = std::max(a, b);
-  return larger == kNone ? kNone : larger + std::log1p(std::exp(std::min(a, b) - larger));
+  const auto most = larger(a, b);
+  return most == kNone ? kNone : most + std::log1p(std::exp(smaller(a, b) - most));
 }
 
 /// One sequence and its label.

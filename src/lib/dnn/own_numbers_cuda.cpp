@@ -27,6 +27,31 @@ bool is_instance_gradient(const NodeView& node) {
          static_cast<dnn::Norm>(node.numbers[0]) == dnn::Norm::instance;
 }
 
+/// Whether cuDNN computes a function otherwise where numbers are not finite or very large: its relu
+/// makes the largest f32 of infinity, say.
+bool differs_at_limits(const NodeView& node) {
+  using dnn::Mode;
+  switch (static_cast<Mode>(node.numbers[0])) {
+    case Mode::relu:
+    case Mode::gelu:
+    case Mode::gelu_tanh:
+    case Mode::softplus:
+    case Mode::swish:
+    case Mode::maximum:
+    case Mode::minimum:
+    case Mode::relu_backward:
+    case Mode::gelu_backward:
+    case Mode::gelu_tanh_backward:
+    case Mode::softplus_backward:
+    case Mode::swish_backward: break;
+    default: return false;
+  }
+  const auto known = [](const TensorView* tensor) {
+    return tensor == nullptr || stored_as(tensor->dtype).has_value();
+  };
+  return std::ranges::all_of(node.inputs, known) && std::ranges::all_of(node.outputs, known);
+}
+
 /// The dimensions of a tensor, the one that varies fastest in memory first.
 std::vector<std::size_t> fastest_first(const TensorView& tensor) {
   std::vector<std::size_t> order(tensor.rank());
@@ -223,26 +248,10 @@ bool is_own_number(const NodeView& node) {
 }
 
 bool cudnn_lacks_number(const NodeView& node, const dnn::GraphView& graph) {
+  if (node.kind != NodeKind::pointwise) return true;
+  if (graph.nodes().size() == 1 && differs_at_limits(node)) return true;
   const bool as_pixels = std::ranges::all_of(graph.tensors(), dnn::is_row_major);
-  if (node.kind == NodeKind::pointwise)
-    return node.outputs[0]->rank() <= 3 && dnn::spreads_twice(node) && !as_pixels;
-  if (node.kind != NodeKind::reduction) return true;
-  const auto reduction = static_cast<Reduction>(node.numbers[0]);
-  if (reduction != Reduction::minimum && reduction != Reduction::maximum &&
-      reduction != Reduction::max_abs) {
-    return true;
-  }
-  const auto &x = *node.inputs[0], &y = *node.outputs[0];
-  if (x.rank() <= 3 && !as_pixels) return true;
-  const auto channels = x.rank() <= 3 ? x.rank() - 1 : 1;
-  if (fastest_first(x)[0] != channels && x.extents[channels] != 1) return true;
-  bool all_others = true, no_other = true;
-  for (std::size_t i = 0; i < x.rank(); ++i) {
-    if (i == channels || x.extents[i] == 1) continue;
-    (y.extents[i] == 1 ? no_other : all_others) = false;
-  }
-  const bool channels_too = y.extents[channels] == 1;
-  return !all_others && !(no_other && channels_too);
+  return node.outputs[0]->rank() <= 3 && dnn::spreads_twice(node) && !as_pixels;
 }
 
 std::size_t scratch_of_number(const NodeView& node) {

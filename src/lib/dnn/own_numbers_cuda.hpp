@@ -13,11 +13,12 @@ namespace troupe::host::cuda {
 /// Whether a node is such.
 bool is_own_number(const dnn::NodeView& node);
 
-/// Whether cuDNN 9.14 lacks it, in this graph. It has functions of single elements; of reductions
-/// the least and the largest of the channels, of all but the channels, and of all, where channels
-/// vary fastest. It adds up in an order that changes, and gradients of instance norms were seen to
-/// come out wrong; so were tensors of three dimensions, where they are not all row-major, in
-/// reductions and of inputs of which two extents are spread.
+/// Whether cuDNN 9.14 lacks it, in this graph. It has functions of single elements, but some of
+/// them are others where numbers are not finite: alone, where there is nothing to fuse, these are
+/// computed here. It adds up in an order that changes, it does not promise that the largest of
+/// numbers is NaN where one is, and gradients of instance norms were seen to come out wrong; so
+/// were tensors of three dimensions of which two extents are spread, where they are not all
+/// row-major.
 bool cudnn_lacks_number(const dnn::NodeView& node, const dnn::GraphView& graph);
 
 /// How much memory a node needs while it is computed.

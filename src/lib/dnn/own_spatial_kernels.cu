@@ -133,7 +133,7 @@ __global__ void maxima_kernel(std::uint64_t n, PoolingWindows windows, Images x,
     std::int64_t taken = -1;
     for_each_tap(windows, x, window, [&](std::int64_t tap, const Pixel& element) {
       const float value = load(x, element).real;
-      if (taken >= 0 && !(value > largest) && !isnan(value)) return;
+      if (taken >= 0 && (isnan(largest) || value <= largest)) return;
       largest = value;
       taken = tap;
     });

@@ -29,9 +29,9 @@ struct PoolingWindows {
 /// Loads the kernels below onto the current device.
 cudaError_t preload_own_spatial();
 
-/// y = the largest element of each window, index = its place there; of equal ones the first, a NaN
-/// before all others. There may be no index. Queues on the launch's stream and returns, as do those
-/// below.
+/// y = the largest element of each window, index = its place there; of equal ones the first, the
+/// first NaN before all others. There may be no index. Queues on the launch's stream and returns,
+/// as do those below.
 cudaError_t pool_maxima(const Launch& launch, const PoolingWindows& windows, const Images& x,
                         const Images& y, const Images& index);
 /// y = the mean of each window; `inside`: of those elements that are no padding.

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <troupe/lib/dnn_pointwise.hpp>
 
 #include "lib/dnn/frontend_cuda.hpp"
@@ -85,7 +87,8 @@ Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
   switch (mode) {
     case dnn::Mode::relu:
     case dnn::Mode::relu_backward:
-      attributes.set_relu_lower_clip_slope(node.real(1)).set_relu_upper_clip(node.real(2));
+      attributes.set_relu_lower_clip_slope(node.real(1));
+      if (std::isfinite(node.real(2))) attributes.set_relu_upper_clip(node.real(2));
       break;
     case dnn::Mode::elu:
     case dnn::Mode::elu_backward: attributes.set_elu_alpha(node.real(3)); break;

@@ -4,6 +4,8 @@
 
 #include <troupe/lib/dnn_pointwise_types.hpp>
 
+#include "common/core/extremes.hpp"
+
 #ifdef __CUDACC__
 #define TROUPE_DNN_NUMBER __host__ __device__ inline double
 #else
@@ -25,16 +27,16 @@ inline constexpr double kSqrt2 = 1.4142135623730951;
 inline constexpr double kSqrt2OverPi = 0.7978845608028654;  ///< sqrt(2 / pi)
 inline constexpr double kInvSqrt2Pi = 0.3989422804014327;   ///< 1 / sqrt(2 pi)
 
-/// As std::min and std::max have it, which kernels cannot call.
-TROUPE_DNN_NUMBER smaller(double a, double b) {
-  return b < a ? b : a;
+/// a times a weight that goes to 0 faster than a grows: its limit where the weight is 0.
+TROUPE_DNN_NUMBER weighted(double a, double weight) {
+  return weight == 0 ? 0 : a * weight;
 }
-TROUPE_DNN_NUMBER larger(double a, double b) {
-  return a < b ? b : a;
-}
-
 TROUPE_DNN_NUMBER sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
+}
+/// A slope of 0 makes 0 also of minus infinity.
+TROUPE_DNN_NUMBER leaky(double a, double slope) {
+  return a > 0 || is_nan(a) ? a : weighted(a, slope);
 }
 /// The argument of tanh in the second form of GELU, and its derivative.
 TROUPE_DNN_NUMBER inner(double x) {
@@ -60,15 +62,17 @@ TROUPE_DNN_NUMBER of_one(Mode mode, double a, const Constants& with) {
     case Mode::tan: return std::tan(a);
     case Mode::ceil: return std::ceil(a);
     case Mode::floor: return std::floor(a);
-    case Mode::relu: return smaller(a > 0 ? a : with.slope * a, with.upper);
+    case Mode::relu: return smaller(leaky(a, with.slope), with.upper);
     case Mode::sigmoid: return sigmoid(a);
     case Mode::tanh: return std::tanh(a);
     case Mode::elu: return a > 0 ? a : with.alpha * std::expm1(a);
-    case Mode::gelu: return a * (1 + std::erf(a / kSqrt2)) / 2;
-    case Mode::gelu_tanh: return a * (1 + std::tanh(inner(a))) / 2;
-    case Mode::softplus:
-      return larger(a, 0) + std::log1p(std::exp(-std::fabs(with.beta * a))) / with.beta;
-    case Mode::swish: return a * sigmoid(with.beta * a);
+    case Mode::gelu: return weighted(a, 1 + std::erf(a / kSqrt2)) / 2;
+    case Mode::gelu_tanh: return weighted(a, 1 + std::tanh(inner(a))) / 2;
+    case Mode::softplus: {
+      const double line = with.beta > 0 ? larger(a, 0.0) : smaller(a, 0.0);
+      return line + std::log1p(std::exp(-std::fabs(with.beta * a))) / with.beta;
+    }
+    case Mode::swish: return weighted(a, sigmoid(weighted(a, with.beta)));
     default: return a == 0 ? 1 : 0;  // logical_not
   }
 }
@@ -76,20 +80,21 @@ TROUPE_DNN_NUMBER of_one(Mode mode, double a, const Constants& with) {
 /// The gradient of a function at x.
 TROUPE_DNN_NUMBER slope_at(Mode mode, double x, const Constants& with) {
   switch (mode) {
-    case Mode::relu_backward: return x >= with.upper ? 0 : x > 0 ? 1 : with.slope;
+    case Mode::relu_backward:
+      return x >= with.upper && with.upper < kInfinity ? 0 : x > 0 ? 1 : with.slope;
     case Mode::sigmoid_backward: return sigmoid(x) * (1 - sigmoid(x));
     case Mode::tanh_backward: return 1 - std::tanh(x) * std::tanh(x);
     case Mode::elu_backward: return x > 0 ? 1 : with.alpha * std::exp(x);
     case Mode::gelu_backward:
-      return (1 + std::erf(x / kSqrt2)) / 2 + x * std::exp(-x * x / 2) * kInvSqrt2Pi;
+      return (1 + std::erf(x / kSqrt2)) / 2 + weighted(x, std::exp(-x * x / 2)) * kInvSqrt2Pi;
     case Mode::gelu_tanh_backward: {
       const double t = std::tanh(inner(x));
-      return (1 + t) / 2 + x * (1 - t * t) * inner_slope(x) / 2;
+      return (1 + t) / 2 + weighted(x * inner_slope(x), 1 - t * t) / 2;
     }
-    case Mode::softplus_backward: return sigmoid(with.beta * x);
+    case Mode::softplus_backward: return sigmoid(weighted(x, with.beta));
     default: {  // swish_backward
-      const double s = sigmoid(with.beta * x);
-      return s + with.beta * x * s * (1 - s);
+      const double s = sigmoid(weighted(x, with.beta));
+      return s + weighted(with.beta * x, s * (1 - s));
     }
   }
 }
@@ -113,6 +118,7 @@ TROUPE_DNN_NUMBER of_two(Mode mode, double a, double b, const Constants& with) {
     case Mode::less_equal: return a <= b;
     case Mode::logical_and: return a != 0 && b != 0;
     case Mode::logical_or: return a != 0 || b != 0;
+    case Mode::relu_backward: return weighted(a, slope_at(mode, b, with));
     default: return a * slope_at(mode, b, with);
   }
 }

@@ -70,7 +70,7 @@ void maxima(const PoolingView& view, const float* x, float* y, float* index) {
   std::vector<bool> begun(elements(spatial(view.y->extents)));
   for_each_tap(view, [&](std::size_t window, std::int64_t tap, std::size_t element) {
     const float value = x[element];
-    if (begun[window] && !(value > y[window]) && !std::isnan(value)) return;
+    if (begun[window] && (std::isnan(y[window]) || value <= y[window])) return;
     begun[window] = true;
     y[window] = value;
     if (index != nullptr) index[window] = static_cast<float>(tap);

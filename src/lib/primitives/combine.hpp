@@ -5,6 +5,8 @@
 
 #include <troupe/lib/primitives_types.hpp>
 
+#include "common/core/extremes.hpp"
+
 #ifdef __CUDACC__
 #define TROUPE_HOST_DEVICE __host__ __device__
 #else
@@ -26,8 +28,8 @@ struct Combine {
     using primitives::Reduction;
     if constexpr (std::is_floating_point_v<T>) {
       switch (reduction) {
-        case Reduction::min: return b < a || b != b ? b : a;
-        case Reduction::max: return a < b || b != b ? b : a;
+        case Reduction::min: return smaller(a, b);
+        case Reduction::max: return larger(a, b);
         case Reduction::product: return a * b;
         default: return a + b;
       }

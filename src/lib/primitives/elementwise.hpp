@@ -7,6 +7,8 @@
 
 #include <troupe/lib/primitives_operators_types.hpp>
 
+#include "common/core/extremes.hpp"
+
 #ifdef __CUDACC__
 #define TROUPE_HOST_DEVICE __host__ __device__
 #else
@@ -65,8 +67,8 @@ struct ApplyBinary {
         case Binary::subtract: return x - y;
         case Binary::multiply: return x * y;
         case Binary::divide: return x / y;
-        case Binary::min: return y < x || y != y ? y : x;
-        case Binary::max: return x < y || y != y ? y : x;
+        case Binary::min: return smaller(x, y);
+        case Binary::max: return larger(x, y);
         default: return x + y;
       }
     } else {
@@ -76,8 +78,8 @@ struct ApplyBinary {
         case Binary::subtract: return static_cast<T>(a - b);
         case Binary::multiply: return static_cast<T>(a * b);
         case Binary::divide: return quotient(x, y);
-        case Binary::min: return y < x ? y : x;
-        case Binary::max: return x < y ? y : x;
+        case Binary::min: return smaller(x, y);
+        case Binary::max: return larger(x, y);
         case Binary::bit_and: return static_cast<T>(a & b);
         case Binary::bit_or: return static_cast<T>(a | b);
         case Binary::bit_xor: return static_cast<T>(a ^ b);

@@ -168,7 +168,9 @@ TYPED_TEST(RngLaws, BetaOfExtremeShapes) {
   EXPECT_EQ(mean_of(1e308, 0.5), 1);
   const double least = mean_of(0.5, 1e308);
   EXPECT_LE(least, 1e-300);
-  if (std::is_same_v<T, double>) EXPECT_GT(least, 0);
+  if (std::is_same_v<T, double>) {
+    EXPECT_GT(least, 0);
+  }
 }
 
 TYPED_TEST(RngLaws, GammaOfExtremeShapesAndScales) {

@@ -146,7 +146,7 @@ Result<void> Expression::spread(std::span<const Term> terms) {
 }
 
 /// Takes those modes from an operand along which it is one element and others are not: it is
-/// repeated along them.
+/// repeated along them, or is not there at all.
 void take_repeated(Expression& expression, std::span<Term> terms) {
   const auto without = [](Numbers& numbers, std::size_t at) {
     std::copy(numbers.value.begin() + static_cast<std::ptrdiff_t>(at) + 1, numbers.value.end(),
@@ -156,7 +156,7 @@ void take_repeated(Expression& expression, std::span<Term> terms) {
   const auto is_longer = [&](char letter) {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const auto at = expression.operands[i].find(letter);
-      if (at != std::string::npos && terms[i].extents.value[at] > 1) return true;
+      if (at != std::string::npos && terms[i].extents.value[at] != 1) return true;
     }
     return false;
   };
@@ -184,8 +184,8 @@ Result<Reduce> sum_lone(Term& operand, const std::string& letters, const std::st
   for (const char letter : kept) {
     const auto extent = operand.extents.value[letters.find(letter)];
     sum.extents.value[sum.extents.count++] = extent;
-    if (extent < 1 || __builtin_mul_overflow(elements, extent, &elements))
-      return refusal("an extent is not positive, or too large");
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
+      return refusal("an extent is negative, or too large");
   }
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(elements), size_of(sum.dtype), &bytes) ||
@@ -193,7 +193,10 @@ Result<Reduce> sum_lone(Term& operand, const std::string& letters, const std::st
     return refusal("'" + shown(letters) + "' is summed to '" + shown(kept) +
                    "' first, which needs " + std::to_string(elements) +
                    " elements of scratch memory");
-  sum.data = scratch, sum.data.offset += used, sum.data.bytes = bytes;
+  // Of no elements it needs no scratch memory, but lies somewhere.
+  sum.data = elements == 0 ? operand.data : scratch;
+  if (elements > 0) sum.data.offset += used;
+  sum.data.bytes = bytes;
   used = (used + bytes + kRounded - 1) / kRounded * kRounded;
   auto reduced = reduction(operand, sum, sum);
   operand = sum;

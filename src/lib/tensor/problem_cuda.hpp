@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <optional>
 
 #include "lib/tensor/plan_cuda.hpp"
 
@@ -19,6 +20,8 @@ inline std::uint32_t alignment_of(const void* address) {
 struct Problem {
   PlanKey key;
   PlanOperands operands;
+  /// The first input is this number, which has no place yet.
+  std::optional<float> constant = {};
 
   Problem(PlanKind kind, DType dtype) : dtype_(dtype) { key.kind = kind; }
   /// The next input.
@@ -50,6 +53,13 @@ struct Problem {
     key.dtypes[key.inputs] = static_cast<std::uint32_t>(dtype);
     return *this;
   }
+  /// Whether the result has no elements.
+  [[nodiscard]] bool is_empty() const {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(key.loops.count); ++i) {
+      if (key.loops.extents[i] == 0 && key.loops.strides[key.inputs][i] > 0) return true;
+    }
+    return false;
+  }
   template <std::size_t Tensors>
   Problem& modes(const tensor::Loops<Tensors>& loops) {
     key.loops.count = loops.count, key.loops.extents = loops.extents;
@@ -73,6 +83,33 @@ bool sums(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
   return false;
 }
 
+/// Whether there is a mode of no elements that the tensor does not have.
+template <std::size_t Tensors>
+bool sums_nothing(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i) {
+    if (loops.extents[i] == 0 && loops.strides[tensor][i] == 0) return true;
+  }
+  return false;
+}
+
+/// result = alpha * constant + beta * addend, where cuTENSOR would have to reduce no elements,
+/// which it refuses. Op has alpha and beta.
+template <class Op>
+Problem of_nothing(const Op& op, const tensor::PerMode& strides, float constant, void* result,
+                   const void* addend) {
+  Problem problem(PlanKind::elementwise_binary, op.dtype);
+  problem.modes(op.loops)
+      .input(nullptr, {}, tensor::Unary::identity)
+      .result(result, addend, strides);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(op.loops.count); ++i) {
+    if (strides[i] == 0) problem.key.loops.extents[i] = 1;
+  }
+  problem.key.functions[0] = tensor::Binary::add;
+  problem.operands.factors = {op.alpha, op.beta, {}};
+  problem.constant = constant;
+  return problem;
+}
+
 /// 1, as a factor of tensors of that type.
 inline Scalar one(DType dtype) {
   switch (dtype) {
@@ -86,6 +123,8 @@ inline Scalar one(DType dtype) {
 /// Without sums it is a product of elements, of one type.
 inline Problem problem_of(const tensor::Contract& op, const Call& call) {
   using Op = tensor::Contract;
+  if (sums_nothing(op.loops, Op::kD))
+    return of_nothing(op, op.loops.strides[Op::kD], 0, call.at(op.d), address(call, op.c));
   const bool is_sum = op.real != tensor::RealFactor::none || sums(op.loops, Op::kD);
   Problem problem(is_sum ? PlanKind::contract : PlanKind::elementwise_trinary, op.dtype);
   problem.modes(op.loops)
@@ -119,6 +158,8 @@ inline Problem problem_of(const tensor::TuneContract& op, const Call& call) {
 
 inline Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
   using Op = tensor::ContractTrinary;
+  if (sums_nothing(op.loops, Op::kE))
+    return of_nothing(op, op.loops.strides[Op::kE], 0, call.at(op.e), address(call, op.d));
   Problem problem(PlanKind::contract_trinary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
@@ -133,6 +174,10 @@ inline Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
 /// Without a mode to reduce it is a sum of two tensors.
 inline Problem problem_of(const tensor::Reduce& op, const Call& call) {
   using Op = tensor::Reduce;
+  if (sums_nothing(op.loops, Op::kD)) {
+    return of_nothing(op, op.loops.strides[Op::kD], op.reduction == tensor::Binary::mul ? 1 : 0,
+                      call.at(op.d), address(call, op.c));
+  }
   const bool reduces = sums(op.loops, Op::kD);
   Problem problem(reduces ? PlanKind::reduce : PlanKind::elementwise_binary, op.dtype);
   problem.modes(op.loops)

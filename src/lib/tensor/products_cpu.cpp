@@ -1,5 +1,6 @@
 #include <cblas.h>
 
+#include <algorithm>
 #include <climits>
 #include <complex>
 
@@ -117,7 +118,7 @@ Product<W> multiply(const Extents& modes, const Source<W>& a, const Source<W>& b
   for (const auto* const group : {&groups.columns, &groups.rows, &groups.batch}) {
     for (auto i = group->size(); i-- > 0;) {
       product.strides[(*group)[i]] = stride;
-      stride *= modes.extents[(*group)[i]];
+      stride *= std::max<std::int64_t>(modes.extents[(*group)[i]], 1);
     }
   }
   return product;

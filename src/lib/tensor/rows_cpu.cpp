@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/core/extremes.hpp"
 #include "common/core/narrow.hpp"
 
 namespace troupe::tensor {
@@ -57,6 +58,8 @@ void apply_real(Unary unary, W* x, std::int64_t count) {
   const auto sigmoid = [](W v) { return 1 / (1 + std::exp(-v)); };
   // exp(v) would overflow.
   const auto soft_plus = [](W v) { return std::max(v, W(0)) + std::log1p(std::exp(-std::abs(v))); };
+  // A weight of 0 is the limit of what goes to 0 faster than v grows.
+  const auto weighted = [](W v, W weight) { return weight == 0 ? W(0) : v * weight; };
   const auto of = [&](const auto& f) { each(x, count, f); };
   switch (unary) {
     case Unary::identity:
@@ -65,7 +68,7 @@ void apply_real(Unary unary, W* x, std::int64_t count) {
     case Unary::abs: return of([](W v) { return std::abs(v); });
     case Unary::sqrt: return of([](W v) { return std::sqrt(v); });
     case Unary::rcp: return of([](W v) { return 1 / v; });
-    case Unary::relu: return of([](W v) { return std::max(v, W(0)); });
+    case Unary::relu: return of([](W v) { return larger(v, W(0)); });
     case Unary::exp: return of([](W v) { return std::exp(v); });
     case Unary::log: return of([](W v) { return std::log(v); });
     case Unary::sin: return of([](W v) { return std::sin(v); });
@@ -84,9 +87,10 @@ void apply_real(Unary unary, W* x, std::int64_t count) {
     case Unary::floor: return of([](W v) { return std::floor(v); });
     case Unary::sigmoid: return of(sigmoid);
     case Unary::soft_plus: return of(soft_plus);
-    case Unary::soft_sign: return of([](W v) { return v / (std::abs(v) + 1); });
-    case Unary::swish: return of([&](W v) { return v * sigmoid(v); });
-    case Unary::mish: return of([&](W v) { return v * std::tanh(soft_plus(v)); });
+    case Unary::soft_sign:
+      return of([](W v) { return std::isinf(v) ? std::copysign(W(1), v) : v / (std::abs(v) + 1); });
+    case Unary::swish: return of([&](W v) { return weighted(v, sigmoid(v)); });
+    case Unary::mish: return of([&](W v) { return weighted(v, std::tanh(soft_plus(v))); });
   }
 }
 
@@ -112,8 +116,8 @@ W neutral(Binary f) {
 template <class W, class G>
 void with_function(Binary f, const G& g) {
   if constexpr (!kComplex<W>) {
-    if (f == Binary::max) return g([](W a, W b) { return std::max(a, b); });
-    if (f == Binary::min) return g([](W a, W b) { return std::min(a, b); });
+    if (f == Binary::max) return g([](W a, W b) { return larger(a, b); });
+    if (f == Binary::min) return g([](W a, W b) { return smaller(a, b); });
   }
   if (f == Binary::mul) return g([](const W& a, const W& b) { return a * b; });
   g([](const W& a, const W& b) { return a + b; });

@@ -22,6 +22,7 @@ class Nest {
   /// A mode within those that are there; it becomes one with the last where the elements of all
   /// tensors follow one another.
   void add(std::int64_t extent, const PerTensor& strides) {
+    empty_ = empty_ || extent == 0;
     if (extent == 1) return;
     if (!modes_.empty()) {
       auto& last = modes_.back();
@@ -39,6 +40,7 @@ class Nest {
   /// how many there are, and how far they are apart.
   template <class Row>
   void for_each_row(const Row& row) const {
+    if (empty_) return;
     const auto inner = modes_.empty() ? Mode{1, {}} : modes_.back();
     const auto outer = modes_.empty() ? 0 : modes_.size() - 1;
     std::array<std::int64_t, kMaxModes> index{};
@@ -68,6 +70,7 @@ class Nest {
     PerTensor strides{};
   };
   std::vector<Mode> modes_;
+  bool empty_ = false;  ///< a mode has no elements
 };
 
 /// A tensor that is read: what its elements are, and what is done to each of them.

@@ -44,10 +44,9 @@ class ModeChecks {
     if (loops.count < 0 || count_ > kMaxModes)
       checks.require(false, "more than " + std::to_string(kMaxModes) + " modes");
     if (!checks.ok()) return;
-    std::int64_t smallest = 0, largest = 0, smallest_extent = 1, behind = 0;
+    std::int64_t smallest = 0, largest = 0, behind = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      smallest_extent = std::min(smallest_extent, extents_[i]);
-      largest = std::max(largest, extents_[i]);
+      smallest = std::min(smallest, extents_[i]), largest = std::max(largest, extents_[i]);
       for (const auto& strides : loops.strides)
         smallest = std::min(smallest, strides[i]), largest = std::max(largest, strides[i]);
     }
@@ -55,8 +54,7 @@ class ModeChecks {
       behind |= extents_[i];
       for (const auto& strides : loops.strides) behind |= strides[i];
     }
-    checks.require(smallest_extent == 1, "an extent is not positive")
-        .require(smallest == 0, "a stride is negative")
+    checks.require(smallest == 0, "an extent or a stride is negative")
         .require(largest <= Checker::kMaxCount, "an extent or a stride is too large")
         .require(behind == 0, "an extent or a stride behind the last mode is not 0");
   }
@@ -65,6 +63,10 @@ class ModeChecks {
   ModeChecks& tensor(std::string_view name, const Operand& operand, const PerMode& strides,
                      DType dtype) {
     if (!checks_.ok()) return *this;
+    if (lacks_elements(strides)) {
+      checks_.holds(name, operand, 0, size_of(dtype));
+      return *this;
+    }
     std::int64_t covered = 1;  // elements from the first to the end of the last
     for (const auto i : ByStride(count_, extents_, strides)) {
       std::int64_t step = 0;
@@ -77,7 +79,14 @@ class ModeChecks {
     checks_.holds(name, operand, covered, size_of(dtype));
     return *this;
   }
-  /// `holds(i)` for each mode of more than one element.
+  /// Whether a tensor has a mode of no elements.
+  [[nodiscard]] bool lacks_elements(const PerMode& strides) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (extents_[i] == 0 && strides[i] > 0) return true;
+    }
+    return false;
+  }
+  /// `holds(i)` for each mode of other than one element.
   template <class Holds>
   ModeChecks& each(const Holds& holds, std::string_view otherwise) {
     for (std::size_t i = 0; i < count_ && checks_.ok(); ++i)
@@ -232,6 +241,9 @@ Result<void> Reduce::check() const {
   add_scalar(checks, "beta", beta);
   ModeChecks modes(checks, loops);
   modes.each([&](auto i) { return loops.strides[kA][i] > 0; }, "a mode is not in a");
+  if (checks.ok() && (reduction == Binary::max || reduction == Binary::min) &&
+      modes.lacks_elements(loops.strides[kA]) && !modes.lacks_elements(loops.strides[kD]))
+    checks.require(false, "no elements have neither a largest nor a smallest one");
   modes.tensor("a", a, loops.strides[kA], dtype);
   add_addend(modes, "c", c, beta, loops.strides[kD], dtype);
   modes.tensor("d", d, loops.strides[kD], dtype);

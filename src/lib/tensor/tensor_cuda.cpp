@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/core/narrow.hpp"
 #include "lib/tensor/blocks_cuda.hpp"
 #include "lib/tensor/compiled_cuda.hpp"
 #include "lib/tensor/problem_cuda.hpp"
@@ -19,6 +20,23 @@ auto with_operation(const OperationInfo& info, const std::byte* op, const F& f) 
     if (info.opcode != opcode_of<Op>) return with_operation<Others...>(info, op, f);
   }
   return f(*reinterpret_cast<const Op*>(op));
+}
+
+constexpr std::size_t kMostElementBytes = 16;
+/// The bytes of a number as an element.
+std::array<std::uint8_t, kMostElementBytes> element_of(DType dtype, float value) {
+  std::array<std::uint8_t, kMostElementBytes> bytes{};
+  const auto put = [&](const auto& element) {
+    std::memcpy(bytes.data(), &element, sizeof element);
+  };
+  switch (dtype) {
+    case DType::f16: put(from_float<Half>(value)); break;
+    case DType::bf16: put(from_float<BFloat16>(value)); break;
+    case DType::f64:
+    case DType::c128: put(double{value}); break;
+    default: put(value); break;  // f32 and c64
+  }
+  return bytes;
 }
 
 struct CachedPlan {
@@ -74,7 +92,7 @@ class TensorHalf final
   static constexpr std::size_t kPlans = 64;  ///< cached on each queue, and adopted
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  Result<void> carry_out(const Problem& problem, Queue queue);
+  Result<void> carry_out(Problem problem, Queue queue);
   /// The plan of a key, the first in the queue's cache from then on.
   Result<CachedPlan*> plan_for(const PlanKey& key, Queue queue);
   /// Makes the plan of a recipe if it fits.
@@ -98,11 +116,12 @@ Result<void> TensorHalf::open(Queue queue) {
 bool TensorHalf::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   if (info.traits.blocking) return true;
   auto& own = state(call.queue());
-  const auto key =
+  const auto problem =
       with_operation<tensor::Contract, tensor::ContractTrinary, tensor::Reduce, tensor::Permute,
                      tensor::ElementwiseBinary, tensor::ElementwiseTrinary>(
-          info, op, [&](const auto& it) { return problem_of(it, call).key; });
-  const auto found = own.find(key);
+          info, op, [&](const auto& it) { return problem_of(it, call); });
+  if (problem.is_empty()) return false;
+  const auto found = own.find(problem.key);
   return found == own.plans.end() || !found->ran;
 }
 
@@ -126,13 +145,21 @@ Result<CachedPlan*> TensorHalf::plan_for(const PlanKey& key, Queue queue) {
   return &own.plans.front();
 }
 
-Result<void> TensorHalf::carry_out(const Problem& problem, Queue queue) {
+Result<void> TensorHalf::carry_out(Problem problem, Queue queue) {
+  if (problem.is_empty()) return {};
   const auto found = plan_for(problem.key, queue);
   if (!found) return found.error();
   auto& cached = **found;
   auto& workspace = state(queue).workspace;
   const auto bytes = cached.plan.workspace_bytes();
-  TROUPE_CUDA_PROPAGATE(workspace.reserve(services_, queue, bytes));
+  TROUPE_CUDA_PROPAGATE(
+      workspace.reserve(services_, queue, problem.constant ? kMostElementBytes : bytes));
+  if (problem.constant) {  // of an operation that has no other use for the workspace
+    const auto dtype = problem.key.dtype(0);
+    TROUPE_CUDA_PROPAGATE(services_.fill(queue, workspace.get(),
+                                         element_of(dtype, *problem.constant), size_of(dtype), 1));
+    problem.operands.inputs[0] = workspace.get();
+  }
   TROUPE_CUDA_PROPAGATE(cached.plan.execute(handle_.get(), problem.key.kind, problem.operands,
                                             bytes > 0 ? workspace.get() : nullptr,
                                             services_.stream(queue)));
@@ -144,8 +171,9 @@ Result<void> TensorHalf::run(const tensor::TuneContract& op, const Call& call) {
   using Op = tensor::Contract;
   const auto& loops = op.product.loops;
   tensor::ContractTuning outcome;
-  if (sums(loops,
-           Op::kD)) {  // else it is no contraction to cuTENSOR, and there is nothing to choose
+  // Else it is no contraction to cuTENSOR, and there is nothing to choose.
+  const auto extents = std::span(loops.extents).first(static_cast<std::size_t>(loops.count));
+  if (sums(loops, Op::kD) && std::ranges::find(extents, 0) == extents.end()) {
     std::int64_t elements = 1;
     for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i)
       elements += (loops.extents[i] - 1) * loops.strides[Op::kD][i];

@@ -14,14 +14,19 @@ std::string name_of(std::int32_t mode) {
   return is_letter ? std::string{'\'', static_cast<char>(mode), '\''} : std::to_string(mode);
 }
 
-/// The strides of a term, with those of a tensor that has no gaps where it names none.
+/// The strides of a term, with those of a tensor that has no gaps where it names none, or where it
+/// has no elements: then no stride counts.
 PerMode strides_of(const Term& term) {
-  if (term.strides.count > 0) return term.strides.value;
+  const auto* const extents = term.extents.value.data();
+  const bool is_empty =
+      std::find(extents, extents + term.extents.count, 0) != extents + term.extents.count;
+  if (term.strides.count > 0 && !is_empty) return term.strides.value;
   PerMode strides{};
   std::int64_t stride = 1;
   for (auto i = term.extents.count; i-- > 0;) {
     strides[i] = stride;
-    if (__builtin_mul_overflow(stride, term.extents.value[i], &stride)) stride = -1;  // is refused
+    const auto extent = is_empty ? 1 : extents[i];
+    if (__builtin_mul_overflow(stride, extent, &stride)) stride = -1;  // is refused
   }
   return strides;
 }
@@ -48,7 +53,7 @@ class Joint {
     }
   }
 
-  /// The modes of more than one element.
+  /// The modes of other than one element.
   [[nodiscard]] Result<Loops<Tensors>> loops() const {
     if (!error_.ok()) return error_.error();
     Loops<Tensors> loops;
@@ -87,7 +92,7 @@ class Joint {
     const auto strides = strides_of(term);
     for (std::size_t i = 0; i < modes && error_.ok(); ++i) {
       const auto extent = term.extents.value[i];
-      if (extent < 1) return refuse(name + " has an extent that is not positive"), false;
+      if (extent < 0) return refuse(name + " has a negative extent"), false;
       if (strides[i] < 1) return refuse(name + " has a stride that is not positive"), false;
       const auto known = count_;
       const auto at = place_of(term.modes.name[i], extent);
