@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import cases_dnn_layers
-from layer_case import LayerCase, last
+from layer_case import ON_CUDA, LayerCase, last
 
 NOT_JUDGED = {"dnn.rnn_space": "each engine has a number of its own",
               **dict.fromkeys(["dnn.lrn", "dnn.lrn_backward", "dnn.ctc_loss"], "no case is written")}
@@ -38,6 +38,10 @@ OF_TWO = {
     "divide": torch.div, "maximum": torch.maximum, "minimum": torch.minimum, "modulo": torch.fmod, "power": torch.pow,
     "equal": torch.eq, "not_equal": torch.ne, "greater": torch.gt, "greater_equal": torch.ge, "less": torch.lt,
     "less_equal": torch.le, "logical_and": torch.logical_and, "logical_or": torch.logical_or}
+# Not finite, or large; in f16 all of them are infinite or NaN.
+SPECIAL = [-math.inf, math.inf, math.nan, -3e38, 3e38, -1e20, 1e20, 1e25]
+# Where a cuda engine computes the function alone, by its own kernels. PyTorch has no gradients of relu and elu at NaN.
+WITH_LIMITS = {"relu", "gelu", "gelu_tanh", "softplus", "swish", "maximum", "minimum"}
 WITH_GRADIENTS = ["relu", "sigmoid", "tanh", "elu", "gelu", "gelu_tanh", "softplus", "swish"]
 REDUCTIONS = {
     "add": torch.sum, "minimum": torch.amin, "maximum": torch.amax, "average": torch.mean,
@@ -137,6 +141,9 @@ def pooling(random, dtype, call, mode):
     values = random.permuted(np.tile(np.arange(math.prod(windows.extents)) / 2 - 40, [batch, channels, 1]), axis=-1)
     backward = call.endswith("backward")
     case.may_lack = False  # what cuDNN lacks, kernels of troupe's own compute
+    if not backward and random.integers(2):
+        values[random.integers(batch), random.integers(channels), random.integers(values.shape[-1])] = random.choice(
+            [math.inf, math.nan])
     if backward:
         x = torch.tensor(values.reshape(extents), requires_grad=True)
     else:
@@ -208,8 +215,13 @@ def pointwise(random, dtype, mode):
                "alpha": float(random.choice([1, 0.75])), "beta": float(random.choice([1, 1.5]))}
     case = LayerCase(random, "pointwise", dtype, mode=mode, length=length, **options)
     case.may_lack = False  # what cuDNN lacks troupe has kernels for
+    function = mode.removesuffix("_backward")
+    extreme = random.integers(3) == 0 and (not ON_CUDA or function in WITH_LIMITS)
 
     def given(name):
+        if extreme and not (mode != function and name == "a"):
+            special = [value for value in SPECIAL if not (mode in ("relu_backward", "elu_backward") and value != value)]
+            return case.given(name, [length], random.choice(special, length))
         if mode in WHOLE:
             return case.given(name, [length], random.integers(-2, 3, length))
         if mode in POSITIVE:
@@ -217,9 +229,12 @@ def pointwise(random, dtype, mode):
         largest = 1.2 if mode == "tan" else 2
         return case.given(name, [length], random.uniform(-largest, largest, length))
 
-    function = mode.removesuffix("_backward")
+    def bounded(x):
+        """Limits are what functions come to, where PyTorch's formulas give NaN at infinity."""
+        return x.detach().clamp(-1e100, 1e100).requires_grad_()
+
     if mode != function:
-        dy, x = given("a"), given("b")
+        dy, x = given("a"), bounded(given("b"))
         OF_ONE[function](x, options).backward(dy)
         y = x.grad
     elif mode == "select":
@@ -228,7 +243,8 @@ def pointwise(random, dtype, mode):
     elif mode in OF_TWO:
         y = OF_TWO[mode](given("a"), given("b"))
     else:
-        y = OF_ONE[mode](given("a"), options)
+        a = given("a")
+        y = OF_ONE[mode](bounded(a) if mode in WITH_GRADIENTS else a, options)
     case.made("y", y.double(), 64 if "tanh" in mode else 4)  # cuDNN's tanh is off by some 2^-16
     return case
 
@@ -242,6 +258,8 @@ def reduction(random, dtype, word):
     values = random.uniform(0.5, 1.5, extents) * random.choice([-1, 1], extents)
     if word == "multiply_without_zeros":
         values[random.uniform(size=extents) < 0.2] = 0
+    if random.integers(3) == 0:
+        values[tuple(random.integers(0, extents))] = random.choice([math.inf, -math.inf, math.nan])
     x = case.given("x", extents, values)
     case.made("y", REDUCTIONS[word](x, dims, keepdim=True), math.prod(extents) // math.prod(reduced))
     return case
@@ -270,7 +288,10 @@ def softmax(random, dtype, call):
     case = LayerCase(random, call, dtype, "softmax_backward" if backward else "softmax", extent=extent, inner=inner)
     extents = [outer, extent, inner]
     if not backward:
-        y = function(case.given("x", extents, random.uniform(-8, 8, extents)), dim=1)
+        values = random.uniform(-8, 8, extents)
+        if not ON_CUDA and random.integers(2):
+            values[tuple(random.integers(0, extents))] = random.choice([-math.inf, math.inf, math.nan])
+        y = function(case.given("x", extents, values), dim=1)
         case.made("y", y, extent)
         return case
     x = torch.tensor(random.uniform(-4, 4, extents), requires_grad=True)

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from layer_case import LayerCase, last
+from layer_case import ON_CUDA, LayerCase, last
 
 
 def slopes(heads):
@@ -97,6 +97,12 @@ def attention(random, dtype, call):
     o = torch.where(blind, 0.0, o)
     stats = torch.logsumexp(scale * q @ all_k.mT + mask, -1)
     stats = torch.where(blind[..., 0], -math.inf, stats)
+    if not ON_CUDA and random.integers(2):
+        # What no query sees may be anything.
+        of_all = seen.expand(sizes["batch"], sizes["heads_q"], sizes["queries"], keys)
+        unseen = ~of_all.reshape(sizes["batch"], heads_kv, -1, keys).any(2).transpose(1, 2)
+        for name, dim in (("k", sizes["dim_qk"]), ("v", sizes["dim_v"])):
+            case.spoil(name, unseen[..., None].expand(*unseen.shape, dim).numpy().ravel())
     order = {"order": lambda tensor: tensor.transpose(1, 2)}
     if call == "attention":
         case.made("o", o, keys, 2, **order)

@@ -4,7 +4,7 @@ import numpy as np
 
 from primitives_elements import SIZES, conversions, copies, histograms, transforms, unary
 from primitives_values import (INTEGERS, NARROW, NUMBERS, REDUCTIONS, becomes, combined, counted, elements, held,
-                               length, made, neutral, operands, reductions_of, result, terms_of, wide)
+                               length, made, neutral, operands, reductions_of, result, spoilt, terms_of, wide)
 
 NOT_JUDGED = {}
 
@@ -44,7 +44,7 @@ def sorts(xp, random, dtype):
     n = length(random)
     for call in ("sort", "sort_pairs", "segmented_sort", "segmented_sort_pairs"):
         case = made(xp, random, call.removesuffix("_pairs"), call, dtype)
-        keys = elements(random, dtype, n, random.choice([None, 7]))
+        keys = spoilt(random, elements(random, dtype, n, random.choice([None, 7])))
         case.choose("order", ["ascending", "descending"])
         case.add("keys", keys)
         if call.startswith("segmented"):
@@ -68,7 +68,7 @@ def sorts(xp, random, dtype):
 def merges(xp, random, dtype):
     for call in ("merge", "merge_pairs"):
         case = made(xp, random, "merge", call, dtype)
-        keys = elements(random, dtype, length(random) + 1, random.choice([None, 7]))
+        keys = spoilt(random, elements(random, dtype, length(random) + 1, random.choice([None, 7])))
         case.choose("order", ["ascending", "descending"])
         n_a = int(random.integers(0, len(keys) + 1))
         a, b = (part[order_of(case, part)] for part in (keys[:n_a], keys[n_a:]))
@@ -86,7 +86,7 @@ def merges(xp, random, dtype):
 def reductions(xp, random, dtype):
     for name in reductions_of(dtype):
         n = length(random)
-        x = operands(random, dtype, n, name)
+        x = spoilt(random, operands(random, dtype, n, name))
         case = made(xp, random, "reduce", "reduce", dtype, reduction=name)
         case.add("x", x)
         result(case, "result", [combined(name, wide(x))], terms=terms_of(name, n))
@@ -99,7 +99,7 @@ def reductions(xp, random, dtype):
         yield case
     for name in ("sum", "min", "max") if dtype in NUMBERS else ():
         n = length(random)
-        x = elements(random, dtype, n)
+        x = spoilt(random, elements(random, dtype, n))
         offsets = np.sort(np.concatenate([[0, n], random.integers(0, n + 1, int(random.integers(0, 40)))]))
         case = made(xp, random, "segmented_reduce", "segmented_reduce", dtype, reduction=name)
         case.add("x", x), case.add("offsets", offsets, "i64")
@@ -109,7 +109,7 @@ def reductions(xp, random, dtype):
         yield case
     for name in ("min", "max"):
         n = length(random)
-        x = elements(random, dtype, n, 5)
+        x = spoilt(random, elements(random, dtype, n, 5))
         place = int(np.argmin(x) if name == "min" else np.argmax(x))
         case = made(xp, random, "arg_reduce", "arg_reduce", dtype, extreme=name)
         case.add("x", x)
@@ -119,7 +119,7 @@ def reductions(xp, random, dtype):
 
 def selections(xp, random, dtype):
     n = length(random)
-    x = elements(random, dtype, n, random.choice([None, 3]))
+    x = spoilt(random, elements(random, dtype, n, random.choice([None, 3])))
     flags = random.integers(0, 2, n).astype(np.uint8)
     case = made(xp, random, "select_flagged", "select_flagged", dtype)
     case.add("x", x), case.add("flags", flags, "u8")
@@ -160,7 +160,7 @@ def selections(xp, random, dtype):
 
 def runs(xp, random, dtype):
     n = length(random)
-    x = np.repeat(elements(random, dtype, n, 4), random.integers(1, 9, n))[:n]
+    x = np.repeat(spoilt(random, elements(random, dtype, n, 4)), random.integers(1, 9, n))[:n]
     begin = starts(x)
     ends = np.append(begin[1:], n)
     case = made(xp, random, "run_length_encode", "run_length_encode", dtype)
@@ -197,7 +197,7 @@ def runs(xp, random, dtype):
 
 def scanned(case, name, x, first):
     """x combined up to each place, from `first` on."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         chain = REDUCTIONS[name].accumulate(np.concatenate([np.array([first]).astype(x.dtype), x]), dtype=x.dtype)
     return chain[1:] if case.arguments["scanning"] == "inclusive" else chain[:-1]
 
@@ -213,7 +213,7 @@ def first_of(case, name, dtype):
 def scans(xp, random, dtype):
     for name in reductions_of(dtype):
         n = length(random)
-        x = operands(random, dtype, n, name)
+        x = spoilt(random, operands(random, dtype, n, name))
         case = made(xp, random, "scan", "scan", dtype, reduction=name)
         case.choose("scanning", ["inclusive", "exclusive"])
         case.add("x", x)
@@ -226,7 +226,7 @@ def scans(xp, random, dtype):
         case = made(xp, random, "scan_by_key", "scan_by_key", dtype, value_dtype=value_dtype)
         name = case.choose("reduction", reductions_of(value_dtype))
         case.choose("scanning", ["inclusive", "exclusive"])
-        x = operands(random, value_dtype, n, name)
+        x = spoilt(random, operands(random, value_dtype, n, name))
         case.add("keys", keys), case.add("x", x, value_dtype)
         first, begin = first_of(case, name, value_dtype), starts(keys)
         parts = [scanned(case, name, wide(x[a:b]), first) for a, b in zip(begin, np.append(begin[1:], n))]

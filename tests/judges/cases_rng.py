@@ -28,6 +28,42 @@ def continuous(distribution):
     return check
 
 
+def extreme(distribution):
+    """Of laws whose numbers are too close to 0, 1 or their mean to tell them apart in the dtype: how many are beyond the
+    quartiles, where such are apart from one another, and that each is in the law's range."""
+
+    def check(case):
+        from scipy import stats
+
+        x = case.results["x"].astype(np.float64)
+        low, high = distribution.support()
+        yield "numbers outside of the range", int(np.sum(~((x >= low) & (x <= high)))), 0
+        for level in (1e-30, 0.25, 0.5, 0.75):
+            p = distribution.cdf(level)
+            if 1e-9 < p < 1 - 1e-9:
+                yield f"1 - p of numbers up to {level}", 1 - stats.binomtest(int(np.sum(x <= level)), COUNT, p).pvalue, (
+                    1 - IMPROBABLE)
+
+    return check
+
+
+#: gamma and beta with shapes and scales of any size
+EXTREMES = [("gamma", 1e-3, 1.0), ("gamma", 1e-300, 2.0), ("gamma", 1e300, 1e-300), ("gamma", 0.01, 1e300),
+            ("beta", 1e-3, 2e-3), ("beta", 1e-10, 3e-10), ("beta", 1e-5, 1.0), ("beta", 1e8, 3e8)]
+
+
+def extremes(xp, random):
+    from scipy import stats
+
+    for call, p, q in EXTREMES:
+        for dtype in ("f32", "f64"):
+            seed = int(random.integers(1 << 40))
+            case = Case(xp, random, f"rng.{call}", call, dtype, seed=seed, subsequence=1, offset=0, p=[p, 0.0], q=[q, 0.0])
+            case.add("x", np.full(COUNT, -1.0), dtype)
+            case.checks.append(extreme(stats.gamma(p, scale=q) if call == "gamma" else stats.beta(p, q)))
+            yield case
+
+
 def discrete(distribution):
     def check(case):
         from scipy import stats
@@ -145,4 +181,5 @@ def cases(xp, random, rounds):
                 else:
                     case.checks.append((discrete if dtype == "u32" else continuous)(law(p, q)))
                 yield case
+    yield from extremes(xp, random)
     yield from sequences(xp, random, rounds)

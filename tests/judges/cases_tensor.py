@@ -1,5 +1,7 @@
 """Tensors, judged by einsum and the arithmetic of NumPy or CuPy."""
 
+import os
+
 import numpy as np
 
 from case import NUMBERS, Case, is_complex
@@ -16,11 +18,16 @@ EINSUMS = ["ij->ji", "ii->i", "ii", "iji->j", "ij", "ij,jk", "ij,ij", "ij,kl->ik
 
 
 class TensorCase(Case):
-    """A call whose tensors lie in any order, with gaps or without."""
+    """A call whose tensors lie in any order, with gaps or without. Now and then a mode has no elements, and numbers are
+    not finite; `compares`: not where cuTENSOR would leave out a NaN."""
 
-    def __init__(self, xp, random, operation, call, dtype):
+    def __init__(self, xp, random, operation, call, dtype, compares=False):
         super().__init__(xp, random, f"tensor.{operation}", call, dtype)
         self.extents = {letter: int(random.integers(2, 6)) for letter in "abcdeijklmn"}
+        if random.integers(8) == 0:
+            self.extents[str(random.choice(list("bijkm")))] = 0
+        guarded = compares and os.environ.get("TROUPE_TEST_BACKEND") == "cuda"
+        self.spoils = not is_complex(dtype) and not guarded and random.integers(4) == 0
         self.layouts = {}
 
     def tensor(self, name, modes, unary=("identity",), packed=False):
@@ -34,7 +41,11 @@ class TensorCase(Case):
         self.layouts[name] = extents, strides
         self.arguments[f"{name}_layout"] = [extents, strides]
         self.arguments[f"{name}_modes"] = modes
-        self.add(name, self.numbers(1 + sum((n - 1) * s for n, s in zip(extents, strides))))
+        count = 3 if 0 in extents else 1 + sum((n - 1) * s for n, s in zip(extents, strides))
+        values = self.numbers(count)
+        if self.spoils:
+            values[self.random.integers(count)] = self.random.choice([np.inf, -np.inf, np.nan])
+        self.add(name, values)
         word = self.choose(f"{name}_unary", unary)
         value = self.elements(name, self.flat(name))
         return {"identity": lambda: value, "conj": lambda: value.conj(), "neg": lambda: -value,
@@ -62,6 +73,11 @@ def functions(dtype):
     return ("identity", "conj") if is_complex(dtype) else ("identity", "neg", "abs")
 
 
+def scaled(factor, value):
+    """By 0 nothing is multiplied: what it belongs to is not read."""
+    return factor * value if factor != 0 else 0
+
+
 def combine(xp, word):
     return {"add": xp.add, "mul": xp.multiply, "max": xp.maximum, "min": xp.minimum}[word]
 
@@ -78,7 +94,7 @@ def contraction(xp, random, dtype, expression):
     values = [case.tensor("abc"[i], modes, simple(dtype)) for i, modes in enumerate(inputs)]
     added = case.tensor(result, output)
     alpha, beta = case.factor("alpha"), case.factor("beta")
-    case.expect_tensor(result, alpha * xp.einsum(expression, *values) + beta * added, case.terms(inputs, output))
+    case.expect_tensor(result, scaled(alpha, xp.einsum(expression, *values)) + scaled(beta, added), case.terms(inputs, output))
     return case
 
 
@@ -106,15 +122,16 @@ def block_product(xp, random, dtype):
 
 def reduction(xp, random, dtype, expression):
     modes, output = expression.split("->")
-    case = TensorCase(xp, random, "reduce", "reduce", dtype)
+    case = TensorCase(xp, random, "reduce", "reduce", dtype, compares=True)
     value, added = case.tensor("a", modes, simple(dtype)), case.tensor("d", output)
-    word = case.choose("f", words(dtype))
+    # The largest of no elements is an error.
+    word = case.choose("f", words(dtype) if 0 not in case.extents.values() else ["add", "mul"])
     alpha, beta = case.factor("alpha"), case.factor("beta")
     axes = tuple(i for i, mode in enumerate(modes) if mode not in output)
     reduced = {"add": xp.sum, "mul": xp.prod, "max": xp.max, "min": xp.min}[word](value, axis=axes)
     left = [mode for mode in modes if mode in output]
     reduced = xp.transpose(reduced, [left.index(mode) for mode in output])
-    case.expect_tensor("d", alpha * reduced + beta * added, case.terms([modes], output))
+    case.expect_tensor("d", scaled(alpha, reduced) + scaled(beta, added), case.terms([modes], output))
     return case
 
 
@@ -135,7 +152,7 @@ def permutation(xp, random, dtype, expression):
 def elementwise(xp, random, dtype, inputs):
     output = "ijk"
     name = "elementwise_binary" if len(inputs) == 1 else "elementwise_trinary"
-    case = TensorCase(xp, random, name, name, dtype)
+    case = TensorCase(xp, random, name, name, dtype, compares=True)
     factors = ["alpha", "beta"][: len(inputs)] + ["gamma"]
     values = [spread(case, case.tensor("ab"[i], modes, functions(dtype)), modes, output)
               for i, modes in enumerate(inputs)]

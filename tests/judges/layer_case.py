@@ -1,9 +1,14 @@
 """A call of dnn, and what PyTorch says must come of it."""
 
+import os
+
 import numpy as np
 import torch
 
-from case import EPSILON, Case, widen
+from case import EPSILON, Case, narrow, representable, widen
+
+#: cuDNN has rules of its own for numbers that are not finite, where it is not guarded
+ON_CUDA = os.environ.get("TROUPE_TEST_BACKEND") == "cuda"
 
 
 def numbers_of(values):
@@ -41,6 +46,15 @@ class LayerCase(Case):
         rounded[places] = torch.tensor(stored.astype(np.float64))
         return rounded.reshape(values.shape).requires_grad_()
 
+    def spoil(self, name, places):
+        """NaN in an array that was given, at places in the order in which it lies in memory."""
+        stored, dtype, spec = self.arrays[name]
+        stored = stored.copy()
+        stored[places] = narrow(np.float64(np.nan), dtype)
+        self.arrays[name] = stored, dtype, spec
+        self.expected = [(which, widen(stored, dtype) if which == name else flat, tolerance)
+                         for which, flat, tolerance in self.expected]
+
     def made(self, name, values, terms=1, rounds=1, order=lambda tensor: tensor, dtype=None):
         """Adds an array that must become these numbers, sums of so many products. `rounds`: how often an engine may
         round to the dtype on the way."""
@@ -56,6 +70,7 @@ class LayerCase(Case):
 
     def becomes(self, name, flat, terms, rounds):
         dtype = self.arrays[name][1]
+        flat = representable(flat, dtype)
         tolerance = 0
         if dtype in EPSILON:
             largest = np.max(np.abs(flat[np.isfinite(flat)]), initial=0)

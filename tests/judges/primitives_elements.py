@@ -3,7 +3,8 @@
 import numpy as np
 
 from case import NAMES, Case
-from primitives_values import (INTEGERS, NARROW, NUMBERS, as_stored, becomes, elements, length, made, near_one, result)
+from primitives_values import (INTEGERS, NARROW, NUMBERS, as_stored, becomes, elements, length, made, near_one, result,
+                               spoilt)
 
 # Bytes of each element that can be copied.
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4,
@@ -38,7 +39,7 @@ def unary(case, x, tame=False):
 def transforms(xp, random, dtype):
     n = length(random)
     case = made(xp, random, "transform", "transform", dtype)
-    made_of = unary(case, elements(random, dtype, n))
+    made_of = unary(case, spoilt(random, elements(random, dtype, n)))
     becomes(case, "x", "y", as_stored(made_of, dtype))
     yield case
 
@@ -46,7 +47,7 @@ def transforms(xp, random, dtype):
         if op.startswith("bit_") and dtype not in INTEGERS:
             continue
         case = made(xp, random, "transform_pairs", "transform_pairs", dtype, op=op)
-        x, y = elements(random, dtype, n), elements(random, dtype, n)
+        x, y = (spoilt(random, elements(random, dtype, n)) for _ in range(2))
         if dtype in INTEGERS:
             special = np.array([0, 1, -1, 3, np.iinfo(x.dtype).min]).astype(x.dtype)
             x, y = (np.where(random.integers(0, 2, n), part, random.choice(special, n)) for part in (x, y))
@@ -58,9 +59,9 @@ def transforms(xp, random, dtype):
     if dtype in NARROW:
         return
     case = made(xp, random, "adjacent_difference", "adjacent_difference", dtype)
-    x = elements(random, dtype, n)
+    x = spoilt(random, elements(random, dtype, n))
     case.add("x", x)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if case.choose("neighbour", ["left", "right"]) == "left":
             differences = np.concatenate([x[:1], x[1:] - x[:-1]])
         else:

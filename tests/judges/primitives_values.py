@@ -39,9 +39,19 @@ def elements(random, dtype, count, distinct=None):
     return values if distinct is None else values[random.integers(0, min(distinct, count), count)] if count else values
 
 
+def spoilt(random, x):
+    """Now and then with infinities and NaN in it."""
+    if x.dtype.kind != "f" or not len(x) or random.integers(2):
+        return x
+    special = [[np.inf], [-np.inf], [np.nan], [np.inf, -np.inf, np.nan]][random.integers(4)]
+    x = x.copy()
+    x[random.integers(0, len(x), 3)] = random.choice(special, 3)
+    return x
+
+
 def combined(name, values):
     """As the type itself combines them: integers modulo their range."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return REDUCTIONS[name].reduce(values, dtype=values.dtype)
 
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -129,6 +130,30 @@ TEST(Collective, IntegersWrapAroundAndAveragesTruncate) {
     ASSERT_TRUE(rig.execute(collective::AllReduce{DType::i8, ReduceOp::avg, 0, 2, z, z}));
     EXPECT_EQ(rig.get<std::int8_t>(z), (std::vector<std::int8_t>{-3, 0}));
   });
+}
+
+/// A mean is what its exact value rounds to, though the sum may be beyond the range; and dividing
+/// in two steps gives the bits of one division.
+TEST(Collective, MeansAreThoseOfTheExactSum) {
+  for (const int size : {2, 3, 4}) {
+    World world(size);
+    world.connect();
+    world.on_all([&](int rank, Rig& rig) {
+      constexpr float kMost = std::numeric_limits<float>::max();
+      std::vector<float> source{kMost, -kMost, 0x1p-140f};
+      std::vector<float> expected{kMost, -kMost, 0x1p-140f};
+      for (int i = 0; i < 1000; ++i) {
+        source.push_back(static_cast<float>(i * (rank + 1)) / 8);  // their sums are exact
+        expected.push_back(static_cast<float>(i * size * (size + 1) / 2) / 8 /
+                           static_cast<float>(size));
+      }
+      const auto count = source.size();
+      const auto in = rig.put(source), out = rig.put(std::vector<float>(count));
+      ASSERT_TRUE(rig.execute(collective::AllReduce{DType::f32, ReduceOp::avg, 0, count, in, out}));
+      EXPECT_EQ(rig.get<float>(out), expected);
+      EXPECT_EQ(rig.get<float>(in), source);
+    });
+  }
 }
 
 TEST(Collective, LargeReductionsInManySegments) {

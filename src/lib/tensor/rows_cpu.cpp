@@ -204,7 +204,7 @@ void reduce(const Extents& modes, Binary reduction, W alpha, const Source<W>& so
         source.read(at[0] + i * steps[0] + from[0], apart[0], length, row.data());
         result = folded(reduction, result, row.data(), length);
       });
-      result *= alpha;
+      result = alpha == W(0) ? W(0) : alpha * result;  // as for all factors of 0
       const auto to = at[1] + i * steps[1];
       for (const auto& one : addend) {
         W value{};
