@@ -22,7 +22,8 @@ namespace troupe::rng {
 /// cauchy:      location + scale tan(pi (u - 1/2))                        a: location, b: scale
 /// gamma:       shape and scale; Marsaglia and Tsang, doi:10.1145/358407.358414
 ///                                                                        a: shape,   b: scale
-/// beta:        x / (x + y) of two gamma numbers                          a, b: its shapes
+/// beta:        x / (x + y) of two gamma numbers; 0 or 1 where both shapes are below 3e-103
+///                                                                        a, b: its shapes
 /// poisson:     inversion below 10, else PTRS of W. Hoermann, "The transformed rejection method for
 ///              generating Poisson random variables", Insurance: Mathematics and Economics 12
 ///              (1993), doi:10.1016/0167-6687(93)90997-4                  a: mean, at most 2^30

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cmath>
 
+#include "common/core/extremes.hpp"
 #include "common/core/narrow.hpp"
 
 /// Arrays of all steps go by time, then by sequence: what one step computes lies together.
@@ -176,7 +177,7 @@ void Network::step(const Kept& at, std::int64_t row, const float* sums, float* h
     const auto gate = [&](std::int64_t g) -> float& { return gates[g * hidden_ + j]; };
     const auto sum = [&](std::int64_t g) { return gate(g) + sums[g * hidden_ + j]; };
     switch (shape_.cell) {
-      case RnnCell::relu: h[j] = gate(0) = std::max(sum(0), 0.0f); break;
+      case RnnCell::relu: h[j] = gate(0) = larger(sum(0), 0.0f); break;
       case RnnCell::tanh: h[j] = gate(0) = std::tanh(sum(0)); break;
       case RnnCell::lstm:
         for (const int g : {0, 1, 3}) gate(g) = sigmoid(sum(g));
