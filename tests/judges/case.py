@@ -35,7 +35,8 @@ def narrow(values, dtype):
         table = np.nan_to_num(eighths(dtype), nan=np.inf)
         return np.argmin(np.abs(np.asarray(values)[..., None] - table), axis=-1).astype(np.uint8)
     if dtype != "bf16":
-        return np.asarray(values).astype(NAMES[dtype])
+        with np.errstate(over="ignore"):
+            return np.asarray(values).astype(NAMES[dtype])
     bits = np.asarray(values, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 

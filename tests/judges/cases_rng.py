@@ -47,20 +47,22 @@ def extreme(distribution):
     return check
 
 
-#: gamma and beta with shapes and scales of any size
-EXTREMES = [("gamma", 1e-3, 1.0), ("gamma", 1e-300, 2.0), ("gamma", 1e300, 1e-300), ("gamma", 0.01, 1e300),
-            ("beta", 1e-3, 2e-3), ("beta", 1e-10, 3e-10), ("beta", 1e-5, 1.0), ("beta", 1e8, 3e8)]
+#: gamma and beta with shapes and scales of any size, and shapes for which SciPy computes what cannot be told apart
+EXTREMES = [("gamma", 1e-3, 1.0, 1e-3), ("gamma", 1e-300, 2.0, 1e-20), ("gamma", 1e300, 1e-300, 1e300),
+            ("beta", 1e-3, 2e-3, 1e-3), ("beta", 1e-310, 3e-310, 1e-20), ("beta", 1e-5, 1.0, 1e-5),
+            ("beta", 1e308, 1.5e308, 1e12)]
 
 
 def extremes(xp, random):
     from scipy import stats
 
-    for call, p, q in EXTREMES:
+    for call, p, q, shape in EXTREMES:
         for dtype in ("f32", "f64"):
             seed = int(random.integers(1 << 40))
             case = Case(xp, random, f"rng.{call}", call, dtype, seed=seed, subsequence=1, offset=0, p=[p, 0.0], q=[q, 0.0])
             case.add("x", np.full(COUNT, -1.0), dtype)
-            case.checks.append(extreme(stats.gamma(p, scale=q) if call == "gamma" else stats.beta(p, q)))
+            law = stats.gamma(shape, scale=q) if call == "gamma" else stats.beta(shape, shape * (q / p))
+            case.checks.append(extreme(law))
             yield case
 
 

@@ -28,6 +28,8 @@ class TensorCase(Case):
             self.extents[str(random.choice(list("bijkm")))] = 0
         guarded = compares and os.environ.get("TROUPE_TEST_BACKEND") == "cuda"
         self.spoils = not is_complex(dtype) and not guarded and random.integers(4) == 0
+        # Where sums are put together in another order, infinities meet that did not otherwise.
+        self.specials = [np.nan] if call in ("einsum", "contract_trinary") else [np.inf, -np.inf, np.nan]
         self.layouts = {}
 
     def tensor(self, name, modes, unary=("identity",), packed=False):
@@ -44,7 +46,7 @@ class TensorCase(Case):
         count = 3 if 0 in extents else 1 + sum((n - 1) * s for n, s in zip(extents, strides))
         values = self.numbers(count)
         if self.spoils:
-            values[self.random.integers(count)] = self.random.choice([np.inf, -np.inf, np.nan])
+            values[self.random.integers(count)] = self.random.choice(self.specials)
         self.add(name, values)
         word = self.choose(f"{name}_unary", unary)
         value = self.elements(name, self.flat(name))
