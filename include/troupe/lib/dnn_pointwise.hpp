@@ -8,9 +8,9 @@
 /// Functions of single elements, and reductions.
 ///
 /// NaN is the largest and the smallest of numbers. gelu, swish and the like have their limits at
-/// infinities, and so have their gradients. In graphs that cuDNN computes, which are those of
-/// several nodes of which none is a reduction alone, its formulas hold: there a function may be NaN
-/// at infinity, relu of infinity is the largest f32, and a largest number may leave out a NaN.
+/// infinities, and so have their gradients. Several functions in one graph, or functions beside
+/// products, convolutions and the like, cuDNN computes by formulas of its own: there a function may
+/// be NaN at infinity, relu of infinity is the largest f32, and a maximum may leave out a NaN.
 namespace troupe::dnn {
 
 /// Constants of some modes.
