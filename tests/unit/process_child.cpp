@@ -70,7 +70,35 @@ int main(int argc, char** argv) {
   if (mode == "signals") {
     sigset_t blocked;
     ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
-    return ::sigismember(&blocked, SIGTERM) == 1 ? 1 : 0;
+    struct sigaction now {};
+    for (int signal = 1; signal < SIGRTMIN; ++signal) {
+      if (::sigismember(&blocked, signal) == 1) return signal;
+      if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_DFL) return signal;
+    }
+    return 0;
+  }
+  if (mode == "parent" || mode == "leaver") {  // a child that nobody waits for
+    if (::fork() == 0) {
+      for (;;) ::pause();
+    }
+    say("c");
+    if (mode == "leaver") return 0;
+    for (;;) ::pause();
+  }
+  if (mode == "rank") {  // with a device host that has a child
+    auto host = troupe::ipc::ChildProcess::spawn(
+        {.program = argv[0], .arguments = {argv[2]}, .strip_environment = {}, .descriptors = {3}});
+    if (!host.ok()) return 9;
+    for (;;) ::pause();
+  }
+  if (mode == "host" || mode == "stopped-host") {
+    troupe::ipc::die_with_rank(::getppid());
+    if (::fork() == 0) {
+      for (;;) ::pause();
+    }
+    say("c");
+    if (mode == "stopped-host") ::raise(SIGSTOP);
+    for (;;) ::pause();
   }
   if (mode == "orphan") {
     troupe::ipc::die_with_parent(::getppid() +

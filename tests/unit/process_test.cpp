@@ -124,13 +124,56 @@ TEST(Process, ABadDescriptorIsAnError) {
   EXPECT_EQ(child.error().native, EBADF);
 }
 
-TEST(Process, BlockedSignalsAreNotInherited) {
+TEST(Process, BlockedAndIgnoredSignalsAreNotInherited) {
   sigset_t block, before;
   sigemptyset(&block);
   sigaddset(&block, SIGTERM);
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &block, &before), 0);
-  EXPECT_EQ(start({"signals"}).reap(), "exited with status 0");
+  auto* const pipe = ::signal(SIGPIPE, SIG_IGN);
+  auto* const term = ::signal(SIGTERM, SIG_IGN);
+  EXPECT_EQ(start({"signals"}).reap(), "exited with status 0") << "the status is a signal";
+  ::signal(SIGPIPE, pipe);
+  ::signal(SIGTERM, term);
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+}
+
+/// Starts a child that starts others, which have the writing end too; returns once they are there.
+ChildProcess start_family(Pipe& pipe, std::vector<std::string> arguments) {
+  auto child = start(std::move(arguments), {pipe.writing.get()});
+  pipe.writing.reset();
+  char byte = 0;
+  EXPECT_EQ(::read(pipe.reading.get(), &byte, 1), 1) << "they are not up";
+  return child;
+}
+/// Whether all that have the writing end have ended.
+bool all_ended(const Pipe& pipe) {
+  char byte = 0;
+  return readable(pipe.reading.get(), 20'000) && ::read(pipe.reading.get(), &byte, 1) == 0;
+}
+
+TEST(Process, WhatItHasStartedIsKilledWithIt) {
+  Pipe pipe;
+  auto child = start_family(pipe, {"parent"});
+  child.kill();
+  EXPECT_TRUE(all_ended(pipe)) << "its child lives on";
+  EXPECT_EQ(child.reap(), "killed by signal 9");
+}
+
+TEST(Process, WhatItHasLeftBehindIsKilledWhenItIsReaped) {
+  Pipe pipe;
+  auto child = start_family(pipe, {"leaver"});
+  EXPECT_EQ(child.reap(), "exited with status 0");
+  EXPECT_TRUE(all_ended(pipe)) << "its child lives on";
+}
+
+TEST(DieWithRank, EndsWithAllThatItHasStarted) {
+  for (const auto* const host : {"host", "stopped-host"}) {
+    Pipe pipe;
+    auto rank = start_family(pipe, {"rank", host});
+    ::kill(rank.pid(), SIGKILL);  // alone: nothing of troupe's ends the others
+    EXPECT_TRUE(all_ended(pipe)) << host << " or its child lives on";
+    EXPECT_EQ(rank.reap(), "killed by signal 9");
+  }
 }
 
 TEST(Process, ASignalToTheJobWaitsUntilItIsIgnored) {

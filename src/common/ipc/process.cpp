@@ -48,13 +48,21 @@ std::vector<char*> environment_without(const std::vector<std::string>& prefixes)
   return kept;
 }
 
+void no_core_dumps() noexcept {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
 }  // namespace
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      leads_group_(other.leads_group_),
+      pidfd_(std::move(other.pidfd_)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   std::swap(pid_, other.pid_);
+  std::swap(leads_group_, other.leads_group_);
   std::swap(pidfd_, other.pidfd_);
   return *this;
 }
@@ -79,13 +87,17 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
     posix_spawn_file_actions_adddup2(&setup.actions, parked[i].get(), 3 + static_cast<int>(i));
   }
   posix_spawn_file_actions_addclosefrom_np(&setup.actions, base);
-  sigset_t blocked;
+  sigset_t blocked, all;
+  sigfillset(&all);
   sigemptyset(&blocked);
   if (options.blocks_job_signals) {
     for (const int signal : kJobSignals) sigaddset(&blocked, signal);
   }
   posix_spawnattr_setsigmask(&setup.attributes, &blocked);
-  posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigdefault(&setup.attributes, &all);
+  const int group = options.leads_group ? POSIX_SPAWN_SETPGROUP : 0;  // of its own number
+  posix_spawnattr_setflags(&setup.attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK |
+                                                                 POSIX_SPAWN_SETSIGDEF | group));
 
   std::vector<char*> arguments{const_cast<char*>(options.program.c_str())};
   for (const auto& argument : options.arguments)
@@ -100,17 +112,25 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
     child.pid_ = -1;
     return system_error("cannot start " + options.program, error);
   }
+  child.leads_group_ = options.leads_group;
   child.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
   if (!child.pidfd_) return system_error("pidfd_open");
   return child;
 }
 
 void ChildProcess::kill() const noexcept {
-  if (pid_ > 0) ::kill(pid_, SIGKILL);
+  if (pid_ > 0) ::kill(leads_group_ ? -pid_ : pid_, SIGKILL);
 }
 
 std::string ChildProcess::reap() {
   if (pid_ < 0) return "not running";
+  if (leads_group_) {
+    siginfo_t ended;  // not reaped yet: until then nobody else has its number
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR) {
+    }
+    ::kill(-pid_, SIGKILL);
+  }
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -133,26 +153,30 @@ void ignore_job_signals() noexcept {
 void die_with_parent(pid_t parent) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
+  no_core_dumps();
 }
 
-void die_with_rank(pid_t rank) noexcept {
+void die_with_rank(pid_t rank, std::function<void()> last) {
   const auto parent = ::getppid();
-  if (parent != rank) {
-    if (::kill(rank, 0) != 0) ::_exit(0);  // the rank has gone, and with it the wrapper perhaps
-    const int life = static_cast<int>(::syscall(SYS_pidfd_open, rank, 0));
-    // Some tools do not know this call: then the end of the rank's socket must do.
-    if (life >= 0) {
-      std::thread([life] {
-        pollfd end{life, POLLIN, 0};
-        while (::poll(&end, 1, -1) < 0) {
-        }
-        ::kill(::getpid(), SIGKILL);
-      }).detach();
-    }
+  // The rank has gone, and with it the wrapper perhaps.
+  if (parent != rank && ::kill(rank, 0) != 0) ::_exit(0);
+  const int life = static_cast<int>(::syscall(SYS_pidfd_open, rank, 0));
+  // Some tools do not know this call: then the end of the rank's socket must do.
+  if (life >= 0) {
+    const bool own_group = ::getpgrp() != ::getpgid(rank);
+    std::thread([life, own_group, last = std::move(last)] {
+      pollfd end{life, POLLIN, 0};
+      while (::poll(&end, 1, -1) < 0) {
+      }
+      if (last) last();
+      ::kill(own_group ? 0 : ::getpid(), SIGKILL);
+    }).detach();
   }
-  die_with_parent(parent);
+  if (life < 0 || parent != rank) return die_with_parent(parent);
+  // The thread ends this process. If it is stopped, it has to go on for that.
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  if (::getppid() != parent) ::_exit(0);
+  no_core_dumps();
 }
 
 }  // namespace troupe::ipc

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace troupe::ipc {
 /// they mean is for the ranks to decide; their device hosts end with them anyway.
 inline constexpr int kJobSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// What a child is started with.
+/// What a child is started with. Signals have their default dispositions in it, and none is blocked
+/// but as stated below, whatever this process ignores or blocks.
 struct SpawnOptions {
   std::string program;                 ///< absolute path
   std::vector<std::string> arguments;  ///< without argv[0]
@@ -25,9 +27,13 @@ struct SpawnOptions {
   std::vector<int> descriptors;  ///< become 3, 4, 5, … in the child; all others are closed there
   /// Starts with kJobSignals blocked, until it calls ignore_job_signals().
   bool blocks_job_signals = false;
+  /// Leads a process group, so that its own children end with it; else it is in the group of this
+  /// process.
+  bool leads_group = true;
 };
 
-/// A child process. It is killed and reaped, if need be, when this object goes.
+/// A child process. It is killed and reaped, if need be, when this object goes. The processes that
+/// it has started end with it, as far as they have stayed in its group.
 ///
 /// The child is expected to ask for PR_SET_PDEATHSIG, and so to go with a wrapper that is killed:
 /// that signal follows the *thread* that spawned it, so spawn from a thread that lives as long as
@@ -45,11 +51,13 @@ class ChildProcess {
   /// Readable once the process has ended.
   [[nodiscard]] int pidfd() const noexcept { return pidfd_.get(); }
   void kill() const noexcept;
-  /// Waits for the end; returns how it came: "killed by signal 9", "exited with status 3".
+  /// Waits for the end; returns how it came: "killed by signal 9", "exited with status 3". What is
+  /// left of the child's group is killed.
   std::string reap();
 
  private:
   pid_t pid_ = -1;
+  bool leads_group_ = false;
   UniqueFd pidfd_;
 };
 
@@ -60,7 +68,8 @@ void ignore_job_signals() noexcept;
 /// dumps.
 void die_with_parent(pid_t parent) noexcept;
 /// The same for a process that `rank` has started itself or through a wrapper that stays, such as a
-/// debugger: it dies with either.
-void die_with_rank(pid_t rank) noexcept;
+/// debugger: it dies with either. Once the rank has ended, `last` is called, on a thread of its
+/// own, and then the group of this process is killed, unless it is the rank's.
+void die_with_rank(pid_t rank, std::function<void()> last = {});
 
 }  // namespace troupe::ipc
