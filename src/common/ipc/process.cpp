@@ -147,6 +147,7 @@ void ignore_job_signals() noexcept {
     ::signal(signal, SIG_IGN);
     sigaddset(&ignored, signal);
   }
+  ::signal(SIGTTOU, SIG_IGN);  // in a group of its own it writes to the terminal all the same
   ::sigprocmask(SIG_UNBLOCK, &ignored, nullptr);
 }
 

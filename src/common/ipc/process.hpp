@@ -61,7 +61,7 @@ class ChildProcess {
   UniqueFd pidfd_;
 };
 
-/// Ignores kJobSignals from now on.
+/// Ignores kJobSignals from now on, and that a terminal may be for another process group.
 void ignore_job_signals() noexcept;
 
 /// Makes this process die with its parent, and at once if the parent is gone already. No core
