@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
+#include <sstream>
 
 namespace troupe::rank_process {
 namespace {
@@ -38,8 +40,10 @@ wire::CompileOutcome outcome_of(std::size_t bytes, char letter = 'x') {
   outcome.names = {"f"};
   return outcome;
 }
-ContentId key_of(int number) {
-  return content_id(std::to_string(number));
+std::vector<std::byte> key_of(int number) {
+  const auto text = std::to_string(number);
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 TEST(KernelCache, KeepsWhatItIsGivenForOtherProcessesAsWell) {
@@ -101,8 +105,7 @@ TEST(KernelCache, IsBoundedAndKeepsWhatWasUsedLast) {
   for (int i = 0; i < 8; ++i) {
     cache.store(key_of(i), outcome_of(1000));
     struct timespec old[2] = {{1000 + i, 0}, {1000 + i, 0}};  // so that their order is certain
-    ASSERT_EQ(
-        ::utimensat(AT_FDCWD, (scratch.path / (key_of(i).text() + ".kernel")).c_str(), old, 0), 0);
+    ASSERT_EQ(::utimensat(AT_FDCWD, cache.path_of(key_of(i)).c_str(), old, 0), 0);
   }
   EXPECT_TRUE(cache.find(key_of(0)));  // used now
   for (int i = 8; i < 12; ++i) cache.store(key_of(i), outcome_of(1000));
@@ -167,22 +170,63 @@ TEST(KernelCache, ManyProcessesUseOneFolderAtOnce) {
   EXPECT_LE(bytes, 200'000u);
 }
 
-TEST(IncludedText, IsAllThatASourceMayReach) {
+TEST(KernelCache, AnEntryIsForItsKeyAlone) {
   const Scratch scratch;
-  fs::create_directories(scratch.path / "deep");
-  std::ofstream(scratch.path / "a.hpp") << "#include <deep/b.hpp>\n";
-  std::ofstream(scratch.path / "deep" / "b.hpp") << "#include \"c.hpp\"\nint b;";
-  std::ofstream(scratch.path / "deep" / "c.hpp") << "int c;";
-  wire::CompileJob job;
-  job.source = "  #  include \"a.hpp\"\n#include <cstdint>\n";
-  job.include_paths = {scratch.path.string()};
-  const auto before = included_text(job);
-  ASSERT_TRUE(before);
-  EXPECT_NE(before->find("int c;"), std::string::npos);
-  std::ofstream(scratch.path / "deep" / "c.hpp") << "int d;";
-  EXPECT_NE(*included_text(job), *before);
-  job.source = "#include NAME\n";
-  EXPECT_FALSE(included_text(job));
+  KernelCache cache(scratch.path);
+  cache.store(key_of(1), outcome_of(500));
+  fs::rename(cache.path_of(key_of(1)), cache.path_of(key_of(2)));
+  EXPECT_FALSE(cache.find(key_of(2))) << "the code of another kernel";
+}
+
+TEST(KernelCache, AnEntryOfChangedFilesIsNone) {
+  const Scratch scratch;
+  const auto there = (scratch.path / "there.h").string(),
+             not_there = (scratch.path / "absent.h").string();
+  std::ofstream(there) << "1";
+  auto outcome = outcome_of(10);
+  outcome.inputs = {wire::look_at(there), wire::look_at(not_there)};
+  KernelCache cache(scratch.path / "cache");
+  const auto taken = [&] {
+    cache.store(key_of(1), outcome);
+    return cache.find(key_of(1)).has_value();
+  };
+  EXPECT_TRUE(taken());
+  std::ofstream(there) << "2";
+  EXPECT_FALSE(taken()) << "a header has changed";
+  std::ofstream(there) << "1";
+  EXPECT_TRUE(taken());
+  std::ofstream(scratch.path / "absent.h");
+  EXPECT_FALSE(taken()) << "a header is there now";
+  fs::remove(scratch.path / "absent.h");
+  fs::remove(there);
+  EXPECT_FALSE(taken()) << "a header is gone";
+}
+
+/// What it holds is run as code.
+TEST(KernelCache, AnEntryThatOthersMayHaveWrittenIsNotTaken) {
+  const Scratch scratch;
+  KernelCache cache(scratch.path / "cache");
+  const auto entry = cache.path_of(key_of(1));
+  cache.store(key_of(1), outcome_of(500));
+  ASSERT_TRUE(cache.find(key_of(1)));
+  ::chmod(entry.c_str(), 0622);
+  EXPECT_FALSE(cache.find(key_of(1))) << "anybody may write it";
+  EXPECT_TRUE(fs::exists(entry)) << "what is not trusted is left alone";
+  cache.store(key_of(1), outcome_of(500));
+  EXPECT_TRUE(cache.find(key_of(1))) << "it is replaced";
+  if (::geteuid() == 0) {  // only root can give files away
+    ASSERT_EQ(::chown(entry.c_str(), 4321, 4321), 0);
+    EXPECT_FALSE(cache.find(key_of(1))) << "it is somebody else's";
+    cache.store(key_of(1), outcome_of(500));
+  }
+  fs::rename(entry, scratch.path / "elsewhere");
+  fs::create_symlink(scratch.path / "elsewhere", entry);
+  EXPECT_FALSE(cache.find(key_of(1))) << "a symbolic link";
+  fs::remove(entry);
+  ASSERT_EQ(::mkfifo(entry.c_str(), 0600), 0);
+  EXPECT_FALSE(cache.find(key_of(1))) << "and it does not block";
+  cache.store(key_of(1), outcome_of(500));
+  EXPECT_TRUE(cache.find(key_of(1)));
 }
 
 wire::CompileJob job_of(std::string engine, std::string source, std::vector<std::string> names) {
@@ -254,6 +298,113 @@ TEST_P(KernelBuilding, WhatWasCompiledIsNotCompiledAgain) {
   EXPECT_EQ(third.compiled(), 1u) << "the damaged entry was taken";
 }
 
+/// Ways to name a header, each with one of its own: V0 of the first, and so on.
+struct Way {
+  const char* line;       ///< in the source; FOLDER is the headers' folder
+  const char* option;     ///< FOLDER likewise
+  const char* file;       ///< in the folder
+  bool only_cpu = false;  ///< NVRTC does not know it
+};
+constexpr Way kWays[] = {
+    {"#include \"path.h\"", "", "path/path.h"},
+    {"#include <angle.h>", "", "path/angle.h"},
+    {"/* a comment */ #include \"comment.h\"", "", "path/comment.h"},
+    {"#\\\ninclude \"spliced.h\"", "", "path/spliced.h"},
+    {"%:include \"digraph.h\"", "", "path/digraph.h"},
+    {"#define NAME \"macro.h\"\n#include NAME", "", "path/macro.h"},
+    {"#include \"FOLDER/absolute.h\"", "", "absolute.h"},
+    {"#include \"option.h\"", "-IFOLDER/option", "option/option.h"},
+    {"", "-include FOLDER/before.h", "before.h"},
+    {"#include <nested/first.h>", "", "path/second.h"},  // nested/first.h is fixed: see below
+    {"#import \"import.h\"", "", "path/import.h", true},
+    {"#include \"environment.h\"", "", "environment/environment.h", true},
+};
+
+/// A source that has a header by each way, and its builders.
+class KernelHeaders : public KernelBuilding {
+ protected:
+  void SetUp() override {
+    KernelBuilding::SetUp();
+    if (IsSkipped()) return;
+    fs::create_directories(scratch_.path / "path/nested");
+    fs::create_directories(scratch_.path / "early");
+    fs::create_directories(scratch_.path / "option");
+    fs::create_directories(scratch_.path / "environment");
+    // <second.h> is the one of the path, not the one beside.
+    std::ofstream(scratch_.path / "path/nested/first.h") << "#include <second.h>\n";
+    std::ofstream(scratch_.path / "path/nested/second.h") << "#error the wrong one\n";
+    ::setenv("CPATH", (scratch_.path / "environment").c_str(), 1);
+    std::string text, sum = "0";
+    for (std::size_t i = 0; i < std::size(kWays); ++i) {
+      if (!concerns(kWays[i])) continue;
+      write(i, 1);
+      text += in_folder(kWays[i].line) + "\n";
+      sum += " + V" + std::to_string(i);
+      std::istringstream options(in_folder(kWays[i].option));
+      for (std::string option; options >> option;) job_.options.push_back(option);
+    }
+    text += "#if __has_include(\"extra.h\")\n#define EXTRA 1000\n#else\n#define EXTRA 0\n#endif\n";
+    text += "extern \"C\" __global__ void f(int* x) { x[0] = EXTRA + " + sum + "; }\n";
+    auto whole = job_of(GetParam(), text, {"f"});
+    whole.options = job_.options;
+    whole.include_paths = {(scratch_.path / "early").string(), (scratch_.path / "path").string()};
+    job_ = whole;
+  }
+  ~KernelHeaders() override { ::unsetenv("CPATH"); }
+  [[nodiscard]] static bool concerns(const Way& way) {
+    return !way.only_cpu || std::string(GetParam()) == "cpu";
+  }
+  [[nodiscard]] std::string in_folder(std::string text) const {
+    const std::string name = "FOLDER";
+    if (const auto at = text.find(name); at != text.npos)
+      text.replace(at, name.size(), scratch_.path.string());
+    return text;
+  }
+  void write(std::size_t way, int value) const {
+    std::ofstream(scratch_.path / kWays[way].file) << "#define V" << way << " " << value << "\n";
+  }
+  /// The image, and whether a compiler has made it now.
+  std::pair<std::vector<std::byte>, bool> build() {
+    KernelBuilder builder({.tool = TROUPE_TEST_COMPILE, .cache = scratch_.path / "cache"});
+    const auto built = builder.build(job_);
+    EXPECT_TRUE(built.ok()) << built.error().message;
+    return {built.ok() ? built->image : std::vector<std::byte>(), builder.compiled() != 0};
+  }
+  const Scratch scratch_;
+  wire::CompileJob job_;
+};
+
+TEST_P(KernelHeaders, AnEditedOneIsSeenHoweverItIsNamed) {
+  const auto first = build();
+  ASSERT_TRUE(first.second);
+  EXPECT_FALSE(build().second) << "the same again";
+  for (std::size_t i = 0; i < std::size(kWays); ++i) {
+    if (!concerns(kWays[i])) continue;
+    write(i, 100);
+    const auto edited = build();
+    EXPECT_TRUE(edited.second) << "stale: " << kWays[i].line << " " << kWays[i].option;
+    EXPECT_NE(edited.first, first.first) << kWays[i].file;
+    write(i, 1);
+  }
+  EXPECT_EQ(build().first, first.first);
+}
+
+TEST_P(KernelHeaders, OneThatWasNotThereIsSeen) {
+  const auto first = build();
+  std::ofstream(scratch_.path / "path/extra.h");
+  const auto extra = build();
+  EXPECT_TRUE(extra.second) << "__has_include";
+  EXPECT_NE(extra.first, first.first);
+  fs::remove(scratch_.path / "path/extra.h");
+  std::ofstream(scratch_.path / "early/path.h") << "#define V0 77\n";
+  const auto early = build();
+  EXPECT_TRUE(early.second) << "one that is found earlier";
+  EXPECT_NE(early.first, first.first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, KernelHeaders, ::testing::Values("cuda", "cpu"),
+                         [](const auto& one) { return std::string(one.param); });
+
 TEST_P(KernelBuilding, EndsWhenItIsToldTo) {
   KernelBuilder builder({.tool = TROUPE_TEST_COMPILE});
   std::atomic<int> ended{0};
@@ -303,6 +454,119 @@ TEST_P(KernelBuildingForCuda, FindsTheToolkitsHeadersAndMakesPtxForADeviceOfTheF
 
 INSTANTIATE_TEST_SUITE_P(Engines, KernelBuildingForCuda, ::testing::Values("cuda"),
                          [](const auto& one) { return std::string(one.param); });
+
+/// A compiler that is a script around the machine's own.
+class ScriptedCompiler : public ::testing::Test {
+ protected:
+  [[nodiscard]] KernelBuilder::Options options(const std::string& script) const {
+    const auto program = scratch.path / "compiler";
+    std::ofstream(program) << "#!/bin/sh\nfolder=" << scratch.path.string() << "\n"
+                           << script << "\n";
+    fs::permissions(program, fs::perms::owner_all);
+    return {.tool = TROUPE_TEST_COMPILE,
+            .host_compiler = program.string(),
+            .cache = scratch.path / "cache"};
+  }
+  [[nodiscard]] wire::CompileJob job() const {
+    auto job = job_of("cpu",
+                      "#include \"value.h\"\n"
+                      "extern \"C\" __global__ void f(int* x) { x[0] = VALUE; }",
+                      {"f"});
+    job.include_paths = {scratch.path.string()};
+    return job;
+  }
+  /// The process that a file names; waits for the file.
+  [[nodiscard]] pid_t process(const std::string& file) const {
+    pid_t pid = 0;
+    while (!(std::ifstream(scratch.path / file) >> pid)) ::usleep(1000);
+    return pid;
+  }
+  static bool lives(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    return std::getline(stat, line) && line.find(") Z") == line.npos;
+  }
+  static bool ends(pid_t pid) {
+    for (int i = 0; i < 20'000 && lives(pid); ++i) ::usleep(1000);
+    return !lives(pid);
+  }
+  const Scratch scratch;
+};
+
+TEST_F(ScriptedCompiler, AHeaderThatIsEditedMeanwhileIsNotTakenForTheOld) {
+  std::ofstream(scratch.path / "value.h") << "#define VALUE 1\n";
+  KernelBuilder builder(
+      options("case \"$*\" in *-o*image.so*) echo '#define VALUE 2' > $folder/value.h;; esac\nexec "
+              "c++ \"$@\""));
+  const auto old = builder.build(job());
+  ASSERT_TRUE(old.ok()) << old.error().message;
+  const auto now = builder.build(job());
+  ASSERT_TRUE(now.ok()) << now.error().message;
+  EXPECT_NE(now->image, old->image);
+  std::ofstream(scratch.path / "value.h") << "#define VALUE 1\n";
+  EXPECT_EQ(builder.build(job())->image, old->image);
+  EXPECT_EQ(builder.compiled(), 2u);
+}
+
+TEST_F(ScriptedCompiler, AnotherMachineIsAnotherKernel) {
+  std::ofstream(scratch.path / "value.h") << "#define VALUE 1\n";
+  std::ofstream(scratch.path / "machine") << "-march=one\n";
+  KernelBuilder builder(
+      options("case \"$*\" in *-###*) cat $folder/machine;; esac\nexec c++ \"$@\""));
+  auto native = job();
+  native.options = {"-march=native"};
+  ASSERT_TRUE(builder.build(native).ok());
+  ASSERT_TRUE(builder.build(native).ok());
+  EXPECT_EQ(builder.compiled(), 1u);
+  std::ofstream(scratch.path / "machine") << "-march=other\n";
+  ASSERT_TRUE(builder.build(native).ok());
+  EXPECT_EQ(builder.compiled(), 2u) << "-march=native means another machine";
+}
+
+TEST_F(ScriptedCompiler, IsAskedEachTimeWhereAnOptionMayNameAFile) {
+  std::ofstream(scratch.path / "value.h") << "#define VALUE 1\n";
+  KernelBuilder builder(options("exec c++ \"$@\""));
+  auto linked = job();
+  linked.options = {"-Wl,--as-needed"};
+  ASSERT_TRUE(builder.build(linked).ok());
+  ASSERT_TRUE(builder.build(linked).ok());
+  EXPECT_EQ(builder.compiled(), 2u);
+}
+
+/// It is at work, has a child, and both ignore SIGTERM.
+constexpr auto kStubborn =
+    "trap '' TERM\n"
+    "sh -c 'echo $$ > '$folder'/child; exec sleep 1000' &\n"
+    "echo $$ > $folder/self\nwait\n";
+
+TEST_F(ScriptedCompiler, EndsWithTheRuntimeAndItsOwnChildrenToo) {
+  KernelBuilder builder(options(kStubborn));
+  ASSERT_TRUE(builder.start([&] { (void)builder.build(job()); }).ok());
+  const auto self = process("self"), child = process("child");
+  EXPECT_TRUE(lives(self) && lives(child));
+  builder.stop();
+  EXPECT_TRUE(ends(self)) << "the compiler";
+  EXPECT_TRUE(ends(child)) << "what the compiler has started";
+}
+
+TEST_F(ScriptedCompiler, EndsWithAKilledRankAndLeavesNoFolder) {
+  const auto folder = scratch.path / "tmp";
+  fs::create_directories(folder);
+  const auto rank = ::fork();
+  if (rank == 0) {
+    ::setenv("TMPDIR", folder.c_str(), 1);
+    KernelBuilder builder(options(kStubborn));
+    (void)builder.build(job());
+    ::_exit(0);
+  }
+  const auto self = process("self"), child = process("child");
+  EXPECT_EQ(files_in(folder).size(), 1u);
+  ::kill(rank, SIGKILL);
+  ASSERT_EQ(::waitpid(rank, nullptr, 0), rank);
+  EXPECT_TRUE(ends(self)) << "the compiler";
+  EXPECT_TRUE(ends(child)) << "what the compiler has started";
+  EXPECT_TRUE(files_in(folder).empty()) << "a temporary folder stays";
+}
 
 TEST(KernelBuilder, ACompilerThatIsNotThereIsUnsupported) {
   KernelBuilder builder({.tool = TROUPE_TEST_COMPILE, .host_compiler = "no-such-compiler"});

@@ -1,6 +1,7 @@
 #include "rank/device/host/tuning_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,15 @@ TEST_F(TuningFiles, AreBounded) {
   ASSERT_EQ(kept.size(), TuningFile::kMost);
   EXPECT_EQ(kept.front(), entry(-1));
   EXPECT_EQ(kept.back(), many[many.size() - 2]);
+}
+
+TEST_F(TuningFiles, AreNotBelievedWhereOthersMayWriteThem) {
+  TuningFile(file).add({entry(1)});
+  ::chmod(file.c_str(), 0666);
+  EXPECT_TRUE(TuningFile(file).load().empty());
+  fs::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  EXPECT_TRUE(TuningFile(file).load().empty()) << "and it does not block";
 }
 
 /// None is lost, whoever writes at the same time.

@@ -75,6 +75,7 @@ class Reader {
 
 std::vector<std::byte> encode(const CompileJob& job) {
   Writer out;
+  out.add(static_cast<std::uint64_t>(job.step));
   out.add(job.engine).add(static_cast<std::uint64_t>(job.compute_capability));
   out.add(job.file).add(job.source).add(job.headers.size());
   for (const auto& [name, text] : job.headers) out.add(name).add(text);
@@ -87,13 +88,20 @@ std::vector<std::byte> encode(const CompileOutcome& outcome) {
   Writer out;
   out.add(static_cast<std::uint64_t>(outcome.code)).add(outcome.log).add(outcome.compiler);
   out.add(outcome.image.size()).append(outcome.image.data(), outcome.image.size());
-  out.add(outcome.names);
+  out.add(outcome.names).add(std::uint64_t{outcome.known}).add(outcome.inputs.size());
+  for (const auto& input : outcome.inputs)
+    out.add(input.path)
+        .add(std::uint64_t{input.is_file})
+        .add(input.content.low)
+        .add(input.content.high);
+  out.add(outcome.identity);
   return out.take();
 }
 
 Result<CompileJob> decode_job(std::span<const std::byte> bytes) {
   Reader in(bytes);
   CompileJob job;
+  const auto step = in.number();
   job.engine = in.text();
   job.compute_capability = static_cast<std::int64_t>(in.number());
   job.file = in.text(), job.source = in.text();
@@ -104,7 +112,9 @@ Result<CompileJob> decode_job(std::span<const std::byte> bytes) {
   job.names = in.texts(), job.options = in.texts(), job.include_paths = in.texts();
   job.standard = in.text(), job.link = in.number() != 0;
   job.host_compiler = in.text(), job.folder = in.text();
-  if (!in.ended()) return Error{Errc::invalid, 0, "a malformed compile job"};
+  if (!in.ended() || step > static_cast<std::uint64_t>(CompileStep::rest))
+    return Error{Errc::invalid, 0, "a malformed compile job"};
+  job.step = static_cast<CompileStep>(step);
   return job;
 }
 
@@ -116,6 +126,13 @@ Result<CompileOutcome> decode_outcome(std::span<const std::byte> bytes) {
   const auto image = in.bytes();
   outcome.image.assign(image.begin(), image.end());
   outcome.names = in.texts();
+  outcome.known = in.number() != 0;
+  for (auto left = in.count(); left != 0; --left) {
+    CompileInput input{in.text(), in.number() != 0, {}};
+    input.content.low = in.number(), input.content.high = in.number();
+    outcome.inputs.push_back(std::move(input));
+  }
+  outcome.identity = in.text();
   if (!in.ended() || code > static_cast<std::uint64_t>(Errc::internal))
     return Error{Errc::invalid, 0, "a malformed outcome of a compile job"};
   outcome.code = static_cast<Errc>(code);

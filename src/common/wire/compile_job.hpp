@@ -9,13 +9,23 @@
 
 #include <troupe/error.hpp>
 
+#include "common/wire/compile_input.hpp"
+
 /// What a rank and troupe-compile, the process that compiles its kernels, say to each other.
 namespace troupe::wire {
 
 /// Descriptors of troupe-compile: where the job stands, and where the outcome is to be written.
 inline constexpr int kCompileJobFd = 3, kCompileOutcomeFd = 4;
 
+/// What is asked of it.
+enum class CompileStep : std::uint64_t {
+  whole,       ///< an image
+  preprocess,  ///< cpu: the preprocessed source, in the job's folder, and its `identity`
+  rest         ///< cpu: an image of what preprocess has left in the folder
+};
+
 struct CompileJob {
+  CompileStep step = CompileStep::whole;
   std::string engine;                   ///< "cuda" or "cpu"
   std::int64_t compute_capability = 0;  ///< 90 of 9.0; cuda
   std::string file;                     ///< what messages call the source
@@ -37,6 +47,11 @@ struct CompileOutcome {
   std::string compiler;  ///< which files it was, with sizes and times: see file_stamp()
   std::vector<std::byte> image;
   std::vector<std::string> names;  ///< of the kernels in the image, in the order of the job's
+  /// All that the image was made from is known: by the job and `inputs`, or by the job and the
+  /// `identity`. Otherwise nothing may be kept.
+  bool known = false;
+  std::vector<CompileInput> inputs;  ///< files; cuda
+  std::string identity;              ///< of the preprocessed source and of the compiler; cpu
 };
 
 std::vector<std::byte> encode(const CompileJob& job);

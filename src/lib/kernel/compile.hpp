@@ -17,7 +17,8 @@ inline wire::CompileOutcome failed(Errc code, std::string why) {
 
 /// By NVRTC: a cubin; PTX for a device that is newer than NVRTC.
 wire::CompileOutcome for_cuda(const wire::CompileJob& job);
-/// By the host's compiler: a shared object with a troupe_kernel::Table.
+/// By the host's compiler: a shared object with a troupe_kernel::Table, in two steps. What is
+/// compiled in the second is the text that the first has made, whatever happens to files meanwhile.
 wire::CompileOutcome for_cpu(const wire::CompileJob& job);
 
 /// What for_cpu() has the compiler compile instead of a source: dynamic shared memory has another

@@ -1,14 +1,19 @@
 #include <cuda.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "lib/kernel/compile.hpp"
+#include "lib/kernel/file_recorder.hpp"
 
 // NVRTC and nvJitLink are loaded, not linked: troupe-compile starts where there is neither, and of
 // nvJitLink only what asks for it pays.
@@ -85,7 +90,7 @@ struct Nvrtc {
     library.find("nvrtcGetLTOIRSize", lto_size);
     library.find("nvrtcGetLTOIR", lto);
   }
-  /// Where it lies.
+  /// Where it lies. The headers of its toolkit are found from there.
   [[nodiscard]] std::string path() const {
     Dl_info info{};
     if (::dladdr(reinterpret_cast<const void*>(create), &info) == 0) return {};
@@ -93,6 +98,47 @@ struct Nvrtc {
     return fs::canonical(info.dli_fname, ignored).string();
   }
 };
+
+/// Which compilers of the toolkit this process has loaded: NVRTC, its built-in functions, the
+/// linker.
+std::string loaded_compilers() {
+  std::string stamps;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        std::error_code ignored;
+        const auto path = fs::canonical(info->dlpi_name, ignored);
+        if (path.filename().string().starts_with("libnv"))
+          *static_cast<std::string*>(to) += wire::file_stamp(path.string());
+        return 0;
+      },
+      &stamps);
+  return stamps;
+}
+
+/// Whether the text has something else each time that it is compiled.
+bool tells_the_time(std::string_view text) {
+  const auto has = [&](const char* macro) { return text.find(macro) != text.npos; };
+  return has("__DATE__") || has("__TIME__") || has("__TIMESTAMP__");
+}
+
+/// Whether the image follows from the job and from the files that were looked for.
+bool is_known(const wire::CompileJob& job, const std::vector<wire::CompileInput>& inputs) {
+  // Some of NVRTC's options have it write files, or use what an earlier job has left.
+  for (const auto& option : job.options) {
+    if (option.starts_with("-D") || option.starts_with("-I")) continue;
+    if (option.find("pch") != option.npos || option.find("time") != option.npos) return false;
+  }
+  if (tells_the_time(job.source)) return false;
+  for (const auto& [name, text] : job.headers) {
+    if (tells_the_time(text)) return false;
+  }
+  return std::none_of(inputs.begin(), inputs.end(), [](const wire::CompileInput& input) {
+    if (!input.is_file) return false;
+    std::ifstream file(input.path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return tells_the_time(text);
+  });
+}
 
 /// The headers of the toolkit that a library of it belongs to.
 std::vector<std::string> toolkit_headers(const std::string& library) {
@@ -162,7 +208,6 @@ class Program {
   Program(const Nvrtc& api, const wire::CompileJob& job) : api_(api), job_(job) {}
 
   wire::CompileOutcome compile() {
-    outcome_.compiler = wire::file_stamp(api_.path());
     std::vector<const char*> texts, names;
     for (const auto& [name, text] : job_.headers)
       names.push_back(name.c_str()), texts.push_back(text.c_str());
@@ -176,7 +221,14 @@ class Program {
     choose_architecture();
     std::vector<const char*> options;
     for (const auto& option : options_) options.push_back(option.c_str());
-    status = api_.compile(program_, static_cast<int>(options.size()), options.data());
+    {
+      const FileRecorder recorder;
+      status = api_.compile(program_, static_cast<int>(options.size()), options.data());
+      if (auto inputs = FileRecorder::inputs()) {
+        outcome_.inputs = std::move(*inputs);
+        outcome_.known = is_known(job_, outcome_.inputs);
+      }
+    }
     read_log();
     if (status != NVRTC_SUCCESS) return fail(status, "NVRTC");
     for (const auto& name : job_.names) {
@@ -251,7 +303,9 @@ wire::CompileOutcome for_cuda(const wire::CompileJob& job) {
   const Nvrtc api;
   if (!api.library.ok()) return failed(Errc::unsupported, "no NVRTC: " + api.library.why());
   if (!api.library.complete()) return failed(Errc::unsupported, "NVRTC: " + api.library.why());
-  return Program(api, job).compile();
+  auto outcome = Program(api, job).compile();
+  outcome.compiler = loaded_compilers();
+  return outcome;
 }
 
 }  // namespace troupe::compile

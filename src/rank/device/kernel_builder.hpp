@@ -16,7 +16,9 @@ namespace troupe::rank_process {
 
 /// Compiles kernels, each in a process of its own (troupe-compile): a compiler that crashes costs
 /// one job, and the rank opens no library of CUDA's. What was compiled before is taken from memory
-/// or disk. Any thread.
+/// or disk, if it is known that the compiler would make the same again: the preprocessed source is
+/// the same (cpu), or all files are that the compiler has looked for, found or not (cuda). Any
+/// thread.
 class KernelBuilder {
  public:
   struct Options {
@@ -44,10 +46,15 @@ class KernelBuilder {
   static constexpr std::chrono::minutes kLimit{10};  ///< of one job
 
   void work();
-  Result<wire::CompileOutcome> compile(wire::CompileJob job);
-  Result<void> run_tool(int job, int outcome);
-  std::optional<wire::CompileOutcome> find_in_memory(const ContentId& key);
-  void keep_in_memory(const ContentId& key, const wire::CompileOutcome& outcome);
+  /// For the cpu engine: the preprocessor always runs, so that what it makes is part of the key.
+  Result<wire::CompileOutcome> build_preprocessed(wire::CompileJob job);
+  Result<wire::CompileOutcome> run_tool(const wire::CompileJob& job, int lock);
+  /// `lock`: of the job's folder; -1: it has none.
+  Result<void> run_tool(int job, int outcome, int lock);
+  std::optional<wire::CompileOutcome> find(KernelKey key);
+  void keep(KernelKey key, const wire::CompileOutcome& outcome);
+  std::optional<wire::CompileOutcome> find_in_memory(KernelKey key);
+  void keep_in_memory(KernelKey key, const wire::CompileOutcome& outcome);
 
   Options options_;
   KernelCache cache_;
@@ -58,12 +65,8 @@ class KernelBuilder {
   std::deque<std::function<void()>> waiting_;
   std::size_t idle_ = 0;
   std::vector<std::thread> threads_;
-  std::list<std::pair<ContentId, wire::CompileOutcome>> in_memory_;  ///< the last used first
+  /// The last used first.
+  std::list<std::pair<std::vector<std::byte>, wire::CompileOutcome>> in_memory_;
 };
-
-/// The text of all files that a source may include by its include paths, one behind another,
-/// whatever the preprocessor leaves out; files that are found nowhere are the compiler's own.
-/// Nothing if a name is made by a macro, so that only the compiler knows it.
-std::optional<std::string> included_text(const wire::CompileJob& job);
 
 }  // namespace troupe::rank_process

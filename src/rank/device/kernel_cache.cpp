@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
+#include "common/ipc/trusted_file.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "common/ipc/whole_file.hpp"
 
@@ -19,21 +21,53 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What an entry begins with; its outcome follows.
+/// What an entry begins with; its key and its outcome follow.
 struct Head {
-  char magic[16] = {'t', 'r', 'o', 'u', 'p', 'e', ' ', 'k', 'e', 'r', 'n', 'e', 'l', ' ', '1', 0};
-  ContentId checksum;
+  char magic[16] = {'t', 'r', 'o', 'u', 'p', 'e', ' ', 'k', 'e', 'r', 'n', 'e', 'l', ' ', '2', 0};
+  ContentId checksum;  ///< of all that follows it
+  std::uint64_t key_bytes = 0;
 };
-static_assert(sizeof(Head) == 32);
+static_assert(sizeof(Head) == 40);
 
 constexpr auto kSuffix = ".kernel", kUnfinished = ".part";
 /// What a process that ended has left unfinished.
 constexpr auto kAbandoned = std::chrono::hours(1);
 
+std::vector<std::byte> entry_of(KernelKey key, const wire::CompileOutcome& outcome) {
+  Head head;
+  head.key_bytes = key.size();
+  const auto body = wire::encode(outcome);
+  std::vector<std::byte> entry(sizeof head + key.size() + body.size());
+  std::copy(key.begin(), key.end(), entry.begin() + sizeof head);
+  std::copy(body.begin(), body.end(), entry.end() - static_cast<std::ptrdiff_t>(body.size()));
+  std::memcpy(entry.data(), &head, sizeof head);
+  head.checksum = content_id(std::span(entry).subspan(offsetof(Head, key_bytes)));
+  std::memcpy(entry.data(), &head, sizeof head);
+  return entry;
+}
+
+/// Nothing unless the entry is undamaged, for this key, and still what would be compiled.
+std::optional<wire::CompileOutcome> outcome_in(std::span<const std::byte> entry, KernelKey key) {
+  Head head, sound;
+  if (entry.size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, entry.data(), sizeof head);
+  if (std::memcmp(head.magic, sound.magic, sizeof head.magic) != 0 ||
+      head.checksum != content_id(entry.subspan(offsetof(Head, key_bytes))))
+    return std::nullopt;
+  const auto rest = entry.subspan(sizeof head);
+  if (head.key_bytes != key.size() || rest.size() < key.size() ||
+      !std::equal(key.begin(), key.end(), rest.begin()))
+    return std::nullopt;
+  auto outcome = wire::decode_outcome(rest.subspan(key.size()));
+  if (!outcome.ok() || !wire::stamps_hold(outcome->compiler) || !wire::inputs_hold(outcome->inputs))
+    return std::nullopt;
+  return std::move(*outcome);
+}
+
 }  // namespace
 
-fs::path KernelCache::path_of(const ContentId& key) const {
-  return folder_ / (key.text() + kSuffix);
+fs::path KernelCache::path_of(KernelKey key) const {
+  return folder_ / (content_id(key).text() + kSuffix);
 }
 
 void KernelCache::warn(const std::string& what) {
@@ -42,49 +76,37 @@ void KernelCache::warn(const std::string& what) {
             folder_.string(), what);
 }
 
-std::optional<wire::CompileOutcome> KernelCache::find(const ContentId& key) {
+std::optional<wire::CompileOutcome> KernelCache::find(KernelKey key) {
   if (folder_.empty()) return std::nullopt;
   const auto path = path_of(key);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
-  const auto bytes = ipc::read_whole(fd.get());
-  if (!bytes.ok()) return std::nullopt;
-  Head head, sound;
-  const auto outcome = [&]() -> std::optional<wire::CompileOutcome> {
-    if (bytes->size() < sizeof head) return std::nullopt;
-    std::memcpy(&head, bytes->data(), sizeof head);
-    const auto rest = std::span(*bytes).subspan(sizeof head);
-    if (std::memcmp(head.magic, sound.magic, sizeof head.magic) != 0 ||
-        head.checksum != content_id(rest))
-      return std::nullopt;
-    auto decoded = wire::decode_outcome(rest);
-    if (!decoded.ok() || !wire::stamps_hold(decoded->compiler)) return std::nullopt;
-    return std::move(*decoded);
-  }();
-  if (outcome) {
-    (void)::futimens(fd.get(), nullptr);  // it was used now; no matter if the folder is read-only
-  } else {
-    std::error_code ignored;
-    fs::remove(path, ignored);
+  const auto file = ipc::open_trusted(path.string());
+  if (!file.ok()) {
+    if (file.code() == Errc::invalid) warn(file.error().message);
+    return std::nullopt;
   }
-  return outcome;
+  const auto bytes = ipc::read_whole(file->get());
+  if (!bytes.ok()) return std::nullopt;
+  if (auto outcome = outcome_in(*bytes, key)) {
+    (void)::futimens(file->get(), nullptr);  // used now; no matter if the folder is read-only
+    return outcome;
+  }
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return std::nullopt;
 }
 
-void KernelCache::store(const ContentId& key, const wire::CompileOutcome& outcome) {
+void KernelCache::store(KernelKey key, const wire::CompileOutcome& outcome) {
   if (folder_.empty()) return;
-  const auto body = wire::encode(outcome);
-  if (sizeof(Head) + body.size() > max_bytes_ / 2) return;
+  const auto entry = entry_of(key, outcome);
+  if (entry.size() > max_bytes_ / 2) return;
   std::error_code failed;
   fs::create_directories(folder_, failed);
   if (failed) return warn(failed.message());
-  Head head;
-  head.checksum = content_id(body);
-  auto name = (folder_ / (key.text() + "-XXXXXX" + kUnfinished)).string();
+  auto name = (folder_ / (content_id(key).text() + "-XXXXXX" + kUnfinished)).string();
   const UniqueFd fd(
       ::mkostemps(name.data(), static_cast<int>(std::strlen(kUnfinished)), O_CLOEXEC));
   if (!fd) return warn(ipc::system_error("mkostemps").message);
-  auto written = ipc::write_whole(fd.get(), std::as_bytes(std::span(&head, 1)));
-  if (written.ok()) written = ipc::write_whole(fd.get(), body);
+  const auto written = ipc::write_whole(fd.get(), entry);
   if (written.ok()) fs::rename(name, path_of(key), failed);
   if (!written.ok() || failed) {
     warn(written.ok() ? failed.message() : written.error().message);

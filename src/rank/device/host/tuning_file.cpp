@@ -12,6 +12,7 @@
 #include "common/core/content_id.hpp"
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
+#include "common/ipc/trusted_file.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "common/ipc/whole_file.hpp"
 #include "common/wire/tuning_mark.hpp"
@@ -92,12 +93,13 @@ void TuningFile::warn(const std::string& what) {
 
 std::vector<Entry> TuningFile::load() {
   if (file_.empty()) return {};
-  const UniqueFd fd(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) {
-    if (errno != ENOENT && errno != ENOTDIR) warn(ipc::system_error("open").message);
+  const auto file = ipc::open_trusted(file_.string(), {.follows_links = true});
+  if (!file.ok()) {
+    const auto& error = file.error();
+    if (error.native != ENOENT && error.native != ENOTDIR) warn(error.message);
     return {};
   }
-  const auto bytes = ipc::read_whole(fd.get());
+  const auto bytes = ipc::read_whole(file->get());
   auto plans = bytes.ok() ? decode(*bytes) : std::nullopt;
   if (!plans) {
     warn(bytes.ok() ? "damaged or of another version, ignored" : bytes.error().message);
@@ -121,10 +123,9 @@ void TuningFile::add(const std::vector<Entry>& plans) {
   std::error_code failed;
   if (file_.has_parent_path()) fs::create_directories(file_.parent_path(), failed);
   if (failed) return warn(failed.message());
-  const UniqueFd lock_file(
-      ::open((file_.string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock_file) return warn(ipc::system_error("open").message);
-  if (!lock(lock_file)) return warn("another process has it, not written");
+  const auto lock_file = ipc::create_trusted(file_.string() + ".lock", 0600);
+  if (!lock_file.ok()) return warn(lock_file.error().message);
+  if (!lock(*lock_file)) return warn("another process has it, not written");
   take(load());
   auto name = file_.string() + "-XXXXXX";
   const UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
