@@ -26,8 +26,8 @@ bool number(const char* text, T& value) {
   return error == std::errc{} && parsed == end;
 }
 
-/// Where the rank reads the names of files that outlive this process.
-troupe::wire::ShmNames* shm_names = nullptr;
+/// What this process shares with its rank; nullptr: it has none yet.
+troupe::wire::PortHeader* shared = nullptr;
 
 int usage() {
   std::fprintf(stderr, "troupe-device-host: started by the programs of troupe, not by hand\n");
@@ -40,8 +40,20 @@ int usage() {
 /// library's, so that the rank knows their names however this process ends.
 extern "C" __attribute__((visibility("default"))) int mkstemp(char* path) {
   const int fd = ::mkstemp64(path);
-  if (fd >= 0 && shm_names != nullptr) shm_names->note(path);
+  if (fd >= 0 && shared != nullptr) shared->shm_names.note(path);
   return fd;
+}
+
+/// What assert() calls, here before the C library's: a kernel on the cpu engine, a function of the
+/// program's or a library may fail one, and the error that the program sees shall say which.
+extern "C" __attribute__((visibility("default"))) void __assert_fail(
+    const char* assertion, const char* file, unsigned line, const char* function) noexcept {
+  char text[troupe::wire::LastWords::kCapacity + 1];
+  std::snprintf(text, sizeof text, "%s:%u: %s: Assertion `%s' failed", file, line,
+                function != nullptr ? function : "?", assertion);
+  if (shared != nullptr) shared->last_words.say(text);
+  std::fprintf(stderr, "troupe-device-host: %s.\n", text);
+  std::abort();
 }
 
 int main(int argc, char** argv) {
@@ -66,7 +78,7 @@ int main(int argc, char** argv) {
     static const auto segment = troupe::ipc::SharedMemory::map(
         troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
     if (!segment) return usage();
-    shm_names = &reinterpret_cast<PortHeader*>(segment->data())->shm_names;
+    shared = reinterpret_cast<PortHeader*>(segment->data());
     troupe::ipc::die_with_rank(parent);
     troupe::ipc::ignore_job_signals();
   }

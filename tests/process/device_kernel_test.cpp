@@ -180,6 +180,54 @@ TEST(KernelsOfAStandby, AreLoadedAheadOfTimeAndNotRun) {
   EXPECT_EQ(device.download(x)[0], 22.0);
 }
 
+/// CUDA writes which one it was to the standard error of the device host, and tells the program
+/// only that there was one.
+TEST(KernelAssertions, AreNamedByTheErrorOnTheCpuEngine) {
+  if (on_cuda()) GTEST_SKIP() << "of the CPU engine";
+  DeviceRig rig({"--standby", "off"});
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(1);
+  device.fill(x, -1.0).get();
+  const auto old = active_host();
+  const auto module = device
+                          .compile(
+                              "#include <assert.h>\n\n"
+                              "__global__ void root(double* x) { assert(x[0] >= 0); }",
+                              {.names = {"root"}, .file = "root.cu"})
+                          .get();
+  const auto launched = device.launch(module.kernel("root"), {}, update(x));
+  ASSERT_TRUE(launched.wait_for(kDeadline));
+  const auto message = launched.wait().error().to_string();
+  EXPECT_EQ(launched.wait().code(), Errc::device_lost);
+  EXPECT_NE(message.find("root.cu:3: "), std::string::npos) << message;
+  EXPECT_NE(message.find("Assertion `x[0] >= 0' failed"), std::string::npos) << message;
+  EXPECT_TRUE(replaced(old));
+}
+
+TEST(FunctionsThatFork, LeaveNoProcessBehind) {
+  if (on_cuda()) GTEST_SKIP() << "the function is one of the host's";
+  pid_t last = 0;
+  {
+    DeviceRig rig({"--standby", "off"});
+    auto& device = rig.device();
+    const auto fork = device.load_functions(TROUPE_TEST_FUNCTIONS_CPU).function("leave_child");
+    const auto child = device.alloc<std::int64_t>(1);
+    const auto left = [&] {
+      device.call(fork, write(child)).get();
+      return static_cast<pid_t>(device.download(child)[0]);
+    };
+    const auto first = left();
+    ASSERT_TRUE(is_alive(first));
+    const auto old = active_host();
+    ASSERT_TRUE(kill_active());
+    EXPECT_TRUE(eventually([&] { return !is_alive(first); })) << "it outlives its device host";
+    ASSERT_TRUE(replaced(old));
+    last = left();
+    EXPECT_TRUE(is_alive(last));
+  }
+  EXPECT_TRUE(eventually([&] { return !is_alive(last); })) << "it outlives the job";
+}
+
 INSTANTIATE_TEST_SUITE_P(Standby, Kernels, ::testing::Values("off", "local"),
                          [](const auto& one) { return std::string(one.param); });
 

@@ -8,6 +8,7 @@
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/ipc/shared_counter.hpp"
+#include "common/wire/last_words.hpp"
 #include "common/wire/library_stamps.hpp"
 #include "common/wire/set_aside_tickets.hpp"
 #include "common/wire/shm_names.hpp"
@@ -57,14 +58,16 @@ struct PortHeader {
   /// nobody else's.
   std::atomic<std::uint32_t> held_up;
   UnknownLibraries unknown;
+
+  LastWords last_words;
 };
 static_assert(kLaneCount <= 32);
 
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 10;
-inline constexpr std::uint64_t kPortDataOffset = 16384;
+inline constexpr std::uint64_t kPortVersion = 11;
+inline constexpr std::uint64_t kPortDataOffset = 20480;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 
 inline std::uint64_t port_bytes(std::uint64_t command_capacity,

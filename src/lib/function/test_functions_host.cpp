@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstring>
 
 #include <troupe/function.hpp>
@@ -20,3 +22,11 @@ static int fail(void*, double* x, int status) {
   return status;
 }
 TROUPE_FUNCTION(fail)
+
+/// Leaves a process behind, and its number.
+static int leave_child(void*, long long* pid) {
+  *pid = ::fork();
+  while (*pid == 0) ::pause();
+  return *pid > 0 ? 0 : 1;
+}
+TROUPE_FUNCTION(leave_child)

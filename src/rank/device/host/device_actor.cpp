@@ -149,11 +149,16 @@ void DeviceActor::on(FromHost from) {
 }
 
 void DeviceActor::on(HostClosed closed) {
-  protocol_.closed(closed.link, context().now());
+  protocol_.closed(closed.link, context().now(), last_words(closed.link));
 }
 
 void DeviceActor::on(HostExited exited) {
-  protocol_.exited(exited.link, context().now());
+  protocol_.exited(exited.link, context().now(), last_words(exited.link));
+}
+
+std::string DeviceActor::last_words(HostId host) const {
+  const auto known = links_.find(host);
+  return known == links_.end() ? "" : known->second->header().last_words.text();
 }
 
 void DeviceActor::on(Look) {

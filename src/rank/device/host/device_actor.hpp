@@ -120,6 +120,8 @@ class DeviceActor
   [[nodiscard]] const Link& link(HostId host) const { return links_.at(host); }
   /// nullptr: nullopt.
   [[nodiscard]] Link link(std::optional<HostId> host) const;
+  /// The reason for its end that the host has left behind; mostly empty.
+  [[nodiscard]] std::string last_words(HostId host) const;
   [[nodiscard]] LibraryUse::Heirs heirs() const;
   Result<void> spawn(HostId host, Start as);
   void tell(DeviceEvent event);

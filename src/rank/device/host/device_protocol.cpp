@@ -141,14 +141,16 @@ void DeviceProtocol::fatal(HostId id, const std::string& kind, const Error& erro
   give_up(error);
 }
 
-void DeviceProtocol::closed(HostId id, TimePoint now) {
+void DeviceProtocol::closed(HostId id, TimePoint now, const std::string& words) {
+  const auto why = words.empty() ? words : ": " + words;
   if (state_ == DeviceState::starting)
-    return lost(id, "", {Errc::device_failed, 0, "the device host ended while it started"}, now);
-  lost(id, "", {Errc::device_lost, 0, "its process ended"}, now);
+    return lost(id, "", {Errc::device_failed, 0, "the device host ended while it started" + why},
+                now);
+  lost(id, "", {Errc::device_lost, 0, "its process ended" + why}, now);
 }
 
-void DeviceProtocol::exited(HostId id, TimePoint now) {
-  closed(id, now);
+void DeviceProtocol::exited(HostId id, TimePoint now, const std::string& words) {
+  closed(id, now, words);
   if (!hosts_.move(id, HostTable::Event::exited)) return;
   if (hosts_.state_of(id) == HostState::ended || failed_) {
     actions_->drop(id);

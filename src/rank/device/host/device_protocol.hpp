@@ -83,10 +83,11 @@ class DeviceProtocol {
   void answered(HostId host, const DeviceOrder& order, Result<std::vector<std::byte>> outcome);
   /// Its own last word. `kind`, `still`: see DeviceFault.
   void fatal(HostId host, const std::string& kind, const Error& error, bool still, TimePoint now);
-  /// Its socket has ended, or its process is about to.
-  void closed(HostId host, TimePoint now);
+  /// Its socket has ended, or its process is about to. `words`: the reason that it has left behind;
+  /// mostly empty.
+  void closed(HostId host, TimePoint now, const std::string& words = {});
   /// The process has ended and can be reaped.
-  void exited(HostId host, TimePoint now);
+  void exited(HostId host, TimePoint now, const std::string& words = {});
   /// It can be relied on no more: its heartbeat stands still, its shared memory holds nonsense.
   void lost(HostId host, const std::string& kind, const Error& error, TimePoint now,
             bool still = false);

@@ -10,6 +10,8 @@ std::string fault_kind_of(const wire::PortHeader& header, const std::string& end
     if (kind < memory::kFaultKindCount)
       return std::string(to_string(static_cast<memory::FaultKind>(kind)));
   }
+  if (ending == "killed by signal 6" && !header.last_words.text().empty())
+    return std::string(to_string(memory::FaultKind::assertion));
   if (ending == "killed by signal 9") return "kill";
   if (ending == "killed by signal 11") return "segv";
   if (ending.starts_with("exited")) return "exit";
