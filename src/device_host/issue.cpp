@@ -1,3 +1,5 @@
+#include <troupe/lib/outside.hpp>
+
 #include "device_host/device_host.hpp"
 
 // Commands: from the ring to the engine's lanes.
@@ -81,7 +83,7 @@ std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
   const auto ticket = command_.header().ticket;
   bool mapped = true, foreign = false;
   for (const auto& use : command_.operands()) {
-    const bool found = use.range->bytes == 0 || addresses_.find(*use.range) != nullptr;
+    const bool found = is_reachable(*use.range);
     mapped &= found;
     foreign |= !found && is_foreign(use.range->region);
   }
@@ -97,9 +99,13 @@ std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
       {Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
 }
 
+bool DeviceHost::is_reachable(const Operand& range) const {
+  return range.bytes == 0 || outside::is_outside(range) || addresses_.find(range) != nullptr;
+}
+
 Result<void> DeviceHost::all_mapped(const wire::Command& command) const {
   for (const auto& use : command.operands()) {
-    if (use.range->bytes != 0 && addresses_.find(*use.range) == nullptr)
+    if (!is_reachable(*use.range))
       return Error{Errc::internal, 0,
                    std::string(command.name()) + ": an operand is out of bounds"};
   }

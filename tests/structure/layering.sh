@@ -90,7 +90,7 @@ while IFS=: read -r file line header; do
     report "$file:$line:$header" "a library does not include another one"
 done < <(includes src/lib | grep ':"lib/' || true)
 forbid src/common '"(rank|device_host)/' "common stands below both processes"
-operations='<troupe/lib/(operation|operation_info|overlap|submit|fault_kind)\.hpp>'
+operations='<troupe/lib/(operation|operation_info|outside|overlap|submit|fault_kind)\.hpp>'
 for tower in common device_host; do
   report "$(includes src/$tower | grep ':<troupe/lib/' | grep -vE "^[^:]*:[0-9]+:$operations" |
     grep -vE '^src/device_host/(own_operations|sequences)\.cpp:' || true)" "only libraries, and who submits them, know operations"

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/lib/outside.hpp>
+
 #include "random_cases.hpp"
 
 namespace troupe::host {
@@ -291,6 +293,21 @@ TEST(Hazards, ForgetKeepsWhatIsNotDone) {
   completed[index(kSecond)] = 2;
   tracker.forget(completed);
   EXPECT_EQ(tracker.size(), 0u);
+}
+
+TEST(Hazards, WhatLiesOutsideOfMemoryIsOrderedAsMemoryIs) {
+  HazardTracker tracker;
+  tracker.record(outside::thing(~std::uint64_t{0}), Access::write, kFirst, 1);
+  tracker.record(outside::thing(5), Access::read, kSecond, 2);
+  EXPECT_EQ(waits_of(tracker, outside::thing(~std::uint64_t{0}), Access::read)[index(kFirst)], 1u);
+  EXPECT_EQ(waits_of(tracker, outside::thing(5), Access::read), kNone);
+  EXPECT_EQ(waits_of(tracker, outside::thing(5), Access::write)[index(kSecond)], 2u);
+  const auto all = waits_of(tracker, outside::everything(), Access::update);
+  EXPECT_EQ(all[index(kFirst)], 1u);
+  EXPECT_EQ(all[index(kSecond)], 2u);
+  tracker.record(outside::everything(), Access::update, kThird, 3);
+  EXPECT_EQ(waits_of(tracker, outside::thing(9), Access::read)[index(kThird)], 3u);
+  EXPECT_EQ(waits_of(tracker, range(1, 0, 8), Access::write), kNone);
 }
 
 TEST(Hazards, ARegionCanBeForgottenAlone) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include <troupe/lib/outside.hpp>
+
 #include "sound_operations.hpp"
 
 namespace troupe::wire::test {
@@ -63,6 +65,7 @@ TEST(Kind, HasARecordWhoseOperandsLieOneBehindAnother) {
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < kind.operands().size(); ++i) {
       const auto& range = *kind.operands()[i].range;
+      if (outside::is_outside(range)) continue;
       if (kind.info().cell != nullptr &&
           &range == &kind.info().operand(kind.op(), *kind.info().cell)) {
         EXPECT_EQ(range.region, kKindPinnedRegion);

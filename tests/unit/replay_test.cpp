@@ -11,6 +11,7 @@
 
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/file.hpp>
 
 #include "command_port_rig.hpp"
 #include "random_cases.hpp"
@@ -98,6 +99,71 @@ TEST(Replay, AnUpdateDoesBehindWhatMadeItsInput) {
   second.take(3);
   second.answer(1, 3);
   for (const auto& future : chain) EXPECT_TRUE(future.wait().ok());
+}
+
+/// What runs again must find the file as it was.
+TEST(Replay, OperationsOnFilesRunAgainWhereTheFileIsAsItWas) {
+  ReplayRig rig;
+  HostEnd host(rig.link);
+  const auto x = rig.operand(rig.add_buffer()), y = rig.operand(rig.add_buffer()),
+             z = rig.operand(rig.add_buffer()), w = rig.operand(rig.add_buffer());
+  const auto cell = [](std::uint64_t at) {
+    return Operand{.region = kPinnedRegion | 1, .offset = at, .bytes = sizeof(file::Done)};
+  };
+  const std::array<std::byte, 2> path{std::byte{'/'}, std::byte{'f'}};
+  const auto transfer = [&](auto op, const Operand& range, std::uint64_t thing, std::uint64_t at) {
+    op.dtype = DType::f64, op.path_bytes = 2, op.done = cell(at);
+    if constexpr (requires { op.source; }) op.source = range;
+    if constexpr (requires { op.destination; }) op.destination = range;
+    op.place = outside::thing(thing);
+    return detail::submit(rig.port, op, Parts(std::span<const TailOperand>(), path));
+  };
+  const auto write = transfer(file::Write(), x, 1, 0), read = transfer(file::Read(), y, 1, 256),
+             other = transfer(file::Read(), z, 2, 512);
+  host.take(3);
+  const auto untaken = transfer(file::Read(), w, 1, 768);
+  const auto next = make_link(2);
+  (void)rig.port.move_to(next, kHostDied);
+  EXPECT_EQ(read.wait().code(), Errc::device_lost) << "the write may be half done, or not begun";
+  HostEnd second(next);
+  second.take(3);
+  EXPECT_EQ(second.taken, (std::vector<std::uint64_t>{1, 3, 4}));
+  second.answer(1, 1), second.answer(3, 2);
+  EXPECT_TRUE(write.wait().ok() && other.wait().ok() && untaken.wait().ok());
+}
+
+TEST(Replay, AFileThatAWriteHasNotEndedIsNotReadAndMayBeWritten) {
+  ReplayRig rig;
+  HostEnd host(rig.link);
+  const auto x = rig.operand(rig.add_buffer()), y = rig.operand(rig.add_buffer());
+  const std::array<std::byte, 2> path{std::byte{'/'}, std::byte{'f'}};
+  const Parts parts(std::span<const TailOperand>(), path);
+  file::Write write;
+  write.dtype = DType::f64, write.path_bytes = 2, write.source = x;
+  write.done = {.region = kPinnedRegion | 1, .bytes = sizeof(file::Done)};
+  write.place = outside::thing(1);
+  file::Read read;
+  read.dtype = DType::f64, read.path_bytes = 2, read.destination = y;
+  read.done = {.region = kPinnedRegion | 1, .offset = 256, .bytes = sizeof(file::Done)};
+  read.place = outside::thing(1);
+  // An update in flight keeps what it writes from being written to the file again.
+  const auto scal = detail::submit(rig.port, blas::Scal{DType::f64, 8, 1, Scalar::of(2.0), x}),
+             lost = detail::submit(rig.port, write, parts);
+  host.take(2);
+  const auto stale = detail::submit(rig.port, read, parts);
+  write.source = rig.operand(rig.add_buffer());
+  write.done.offset = 512;
+  const auto written = detail::submit(rig.port, write, parts);
+  const auto next = make_link(2);
+  (void)rig.port.move_to(next, kHostDied);
+  EXPECT_EQ(scal.wait().code(), Errc::device_lost);
+  EXPECT_EQ(lost.wait().code(), Errc::device_lost);
+  EXPECT_EQ(stale.wait().code(), Errc::stale);
+  HostEnd second(next);
+  second.take(1);
+  EXPECT_EQ(second.taken, (std::vector<std::uint64_t>{4}));
+  second.answer(4, 1);
+  EXPECT_TRUE(written.wait().ok());
 }
 
 TEST(Replay, AnInputThatIsOverwrittenLaterIsGone) {

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include <troupe/lib/outside.hpp>
+
 namespace troupe::host {
 namespace {
 
@@ -56,6 +58,20 @@ TEST_F(SetAsideTest, HoldsWhatConflictsWithItAndNothingElse) {
   EXPECT_EQ(offer(), (std::vector{1}));
   EXPECT_FALSE(held({{range(64, 64), Access::write}}));
   EXPECT_TRUE(set_aside_.empty());
+}
+
+TEST_F(SetAsideTest, HoldsWhatTouchesTheSameOutsideOfMemory) {
+  const auto file = outside::thing(7), other = outside::thing(8);
+  add(1, {{range(0, 8), Access::read}, {file, Access::write}});
+  EXPECT_TRUE(held({{range(8, 8), Access::write}, {file, Access::read}})) << "write, then read";
+  EXPECT_TRUE(held({{range(8, 8), Access::read}, {file, Access::write}})) << "two writes";
+  EXPECT_FALSE(held({{range(8, 8), Access::read}, {other, Access::write}}));
+  EXPECT_TRUE(held({{outside::everything(), Access::update}})) << "a function may touch the file";
+  add(2, {{outside::everything(), Access::update}});
+  EXPECT_TRUE(held({{other, Access::read}})) << "and any other one";
+  EXPECT_FALSE(held({{range(8, 8), Access::write}}));
+  EXPECT_EQ(offer({1}), std::vector<int>());
+  EXPECT_EQ(offer(), (std::vector{1, 2}));
 }
 
 TEST_F(SetAsideTest, WhatDependsOnABlockedOneStays) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <troupe/lib/outside.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Files: ranges of device memory to and from a file, without a copy in the rank process.
@@ -62,15 +63,20 @@ struct Write {
   std::uint32_t path_bytes = 0;
   std::uint64_t offset = 0;
   Operand source;
-  Operand done;  ///< Done
+  Operand done;          ///< Done
+  Operand inode, place;  ///< see Touched
 
-  static constexpr std::array kOperands{read("source", &Write::source),
-                                        write("done", &Write::done)};
+  static constexpr std::array kOperands{read("source", &Write::source), write("done", &Write::done),
+                                        write("file", &Write::inode),
+                                        write("place", &Write::place)};
   static constexpr auto kCell = &Write::done;
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return sizeof(Done); }
+  /// Of the file only a range is overwritten.
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &done ? sizeof(Done) : 0;
+  }
 };
 
 /// Reads a range of device memory from a file, from `offset` on, and takes the range's checksum, of
@@ -87,10 +93,12 @@ struct Read {
   std::uint32_t path_bytes = 0;
   std::uint64_t offset = 0;
   Operand destination;
-  Operand done;  ///< Done
+  Operand done;          ///< Done
+  Operand inode, place;  ///< see Touched
 
   static constexpr std::array kOperands{write("destination", &Read::destination),
-                                        write("done", &Read::done)};
+                                        write("done", &Read::done), read("file", &Read::inode),
+                                        read("place", &Read::place)};
   static constexpr auto kCell = &Read::done;
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
@@ -110,10 +118,20 @@ struct Options {
   OnFailure on_failure = OnFailure::error;
 };
 
-/// Submits Write or Read with a path, which need not be absolute.
+/// What an operation on a path touches outside of memory. Of a path whose folder is not there:
+/// everything.
+struct Touched {
+  Operand inode;  ///< of the file; absent: there is none yet
+  Operand place;  ///< its name in its folder, where the file is or is made
+};
+/// Where an absolute path leads now.
+Touched touched_by(const std::filesystem::path& path);
+
+/// Submits Write or Read with a path, which need not be absolute, for a caller that waits for each
+/// of its operations: it is ordered by memory alone.
 template <Operation Op>
-Future<Done> submit(detail::Submitter& submitter, Op op, const std::filesystem::path& path,
-                    const Options& options) {
+Future<Done> submit_unordered(detail::Submitter& submitter, Op op,
+                              const std::filesystem::path& path, const Options& options) {
   const auto absolute = std::filesystem::absolute(path).string();
   std::vector<std::uint64_t> data((absolute.size() + 7) / 8);  // aligned
   std::memcpy(data.data(), absolute.data(), absolute.size());
@@ -122,6 +140,15 @@ Future<Done> submit(detail::Submitter& submitter, Op op, const std::filesystem::
   return detail::submit_for_value<Done>(
       submitter, op,
       Parts(std::span<const TailOperand>(), std::as_bytes(std::span(data)).first(absolute.size())));
+}
+
+/// The same in the order of all operations on the file.
+template <Operation Op>
+Future<Done> submit(detail::Submitter& submitter, Op op, const std::filesystem::path& path,
+                    const Options& options) {
+  const auto touched = touched_by(path);
+  op.inode = touched.inode, op.place = touched.place;
+  return submit_unordered(submitter, op, path, options);
 }
 
 }  // namespace troupe::file

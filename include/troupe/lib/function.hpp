@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <troupe/lib/kernel.hpp>
+#include <troupe/lib/outside.hpp>
 
 /// Functions of the program's own that run in the device host, from a shared library that
 /// <troupe/function.hpp> describes: the way for CUDA code that exists. An actor of their own calls
@@ -21,10 +22,12 @@ struct Call {
 
   OpDType dtype;
   std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0;
-  std::uint32_t only_queues = 0;  ///< see FunctionOptions
-  Operand status;                 ///< std::int32_t
+  std::uint32_t only_queues = 0;            ///< see FunctionOptions
+  Operand status;                           ///< std::int32_t
+  Operand touches = outside::everything();  ///< absent: nothing outside of memory
 
-  static constexpr std::array kOperands{write("status", &Call::status)};
+  static constexpr std::array kOperands{write("status", &Call::status),
+                                        update("touches", &Call::touches)};
   static constexpr auto kCell = &Call::status;
   [[nodiscard]] kernel::InlineExtent extent() const noexcept {
     return {name_bytes, arguments, path_bytes};
@@ -37,7 +40,8 @@ struct Call {
   }
 };
 
-/// The same of a function that computes the same from the same arguments, and does nothing else.
+/// The same of a function that computes the same from the same arguments, and does nothing else:
+/// its `touches` is absent.
 struct RepeatableCall : Call {
   static constexpr std::string_view kName = "function.call_repeatable";
   static constexpr Traits kTraits = {
@@ -79,7 +83,9 @@ namespace troupe {
 
 /// What a program says of a function of its own.
 struct FunctionOptions {
-  /// See LaunchOptions::repeatable.
+  /// See LaunchOptions::repeatable. A function that is not may do something outside of its
+  /// arguments: such calls keep the program's order among themselves, and beside operations on
+  /// files.
   bool repeatable = false;
   /// All it does is to queue on its stream, and never to wait: from the second time on it is called
   /// without a thread's help, and on a GPU a recorded sequence may keep what it has queued in place

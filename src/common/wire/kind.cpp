@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <troupe/lib/outside.hpp>
+
 #include "common/core/mix.hpp"
 
 namespace troupe::wire {
@@ -22,7 +24,7 @@ std::uint64_t alignment_of(const Operand& range) {
 class Layout {
  public:
   void place(Operand& range) {
-    if (!range.present()) return;
+    if (!range.present() || outside::is_outside(range)) return;
     const auto before = range;
     auto known = std::find_if(placed_.begin(), placed_.end(),
                               [&](const auto& one) { return same_place(one.first, before); });

@@ -14,6 +14,7 @@ Tailed<Op> file_sample() {
   if constexpr (requires { op.destination; }) op.destination = range_in(1);
   op.done = cell_in(2);
   op.done.bytes = sizeof(file::Done);
+  op.inode = outside::thing(64), op.place = outside::thing(1 << 16);
   return {op, {}, {std::byte{'/'}, std::byte{'f'}}};
 }
 

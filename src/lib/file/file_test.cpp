@@ -109,6 +109,79 @@ TEST_F(Files, AreWrittenAndReadInTheOrderOfTheProgram) {
   }
 }
 
+/// Whatever the operation before them waits for: it may leave the ring first, and be overtaken.
+TEST_F(Files, KeepTheirOrderBehindWhatTakesLong) {
+  constexpr std::int64_t kSide = 300, kLength = kSide * kSide;
+  const auto files = troupe::file::on(device());
+  const auto ones = device().alloc<float>(kLength), old = device().alloc<float>(kLength),
+             result = device().alloc<float>(kLength), seen = device().alloc<float>(kLength);
+  device().fill(ones, 1.0f), device().fill(old, 7.0f);
+  const auto compute = [&](const GpuRef<float>& to) {
+    for (int i = 0; i < 3; ++i)
+      device().blas().gemm(ones, ones, to, {.m = kSide, .n = kSide, .k = kSide}, 1.0f, 0.0f);
+  };
+  const auto all_are = [&](const GpuRef<float>& x, float value) {
+    const auto values = device().download(x);
+    return std::count(values.begin(), values.end(), value) == kLength;
+  };
+  for (int i = 0; i < 8; ++i) {
+    files.write(old, file("x")).get();
+    compute(result);
+    (void)files.write(result, file("x"));
+    (void)files.read(file("x"), seen);
+    ASSERT_TRUE(all_are(seen, kSide)) << "a read behind a write";
+
+    compute(result);
+    (void)files.write(result, file("x"));
+    (void)files.write(old, file("x"));
+    (void)files.read(file("x"), seen);
+    ASSERT_TRUE(all_are(seen, 7)) << "a write behind a write";
+
+    const auto fresh = device().alloc<float>(kLength);
+    compute(fresh);
+    (void)files.read(file("x"), fresh);
+    (void)files.write(ones, file("x"));
+    ASSERT_TRUE(all_are(fresh, 7)) << "a write behind a read";
+  }
+}
+
+/// All that an operation names outside of memory, of two operations.
+bool meet(const troupe::file::Touched& one, const troupe::file::Touched& other) {
+  for (const auto* a : {&one.inode, &one.place}) {
+    for (const auto* b : {&other.inode, &other.place})
+      if (a->present() && b->present() && detail::overlap(*a, *b)) return true;
+  }
+  return false;
+}
+
+TEST_F(Files, AreTheSameUnderAllTheirNames) {
+  using troupe::file::touched_by;
+  const auto folder = folder_ / "folder";
+  fs::create_directory(folder);
+  const auto before = touched_by(folder / "new"), other = touched_by(folder / "other");
+  EXPECT_FALSE(before.inode.present());
+  EXPECT_FALSE(meet(before, other));
+  fs::create_directory_symlink(folder, file("short"));
+  fs::create_symlink("folder/new", file("link"));  // to a file that is not there yet
+  EXPECT_TRUE(meet(before, touched_by(file("short") / "new")));
+  EXPECT_TRUE(meet(before, touched_by(file("link"))));
+  EXPECT_TRUE(meet(before, touched_by(folder / ".." / "folder" / "new")));
+  write(folder / "new", {1, 2, 3});
+  write(folder / "other", {1, 2, 3});
+  const auto after = touched_by(folder / "new");
+  EXPECT_TRUE(after.inode.present());
+  EXPECT_TRUE(meet(before, after)) << "it is made by an operation that is under way";
+  EXPECT_TRUE(meet(after, touched_by(file("link"))));
+  fs::create_hard_link(folder / "new", file("hard"));
+  EXPECT_TRUE(meet(after, touched_by(file("hard"))));
+  EXPECT_FALSE(meet(after, touched_by(folder / "other")));
+  fs::create_symlink("round", file("round"));
+  for (const auto& unknown : {file("nowhere") / "x", file("round")}) {
+    EXPECT_TRUE(meet(after, touched_by(unknown))) << "may be any file, when it is its turn";
+    EXPECT_TRUE(meet(touched_by(unknown), touched_by(unknown)));
+  }
+}
+
 TEST_F(Files, OfNothingAreFine) {
   const auto empty = device().alloc<double>(0);
   const auto done = troupe::file::on(device()).write(empty, file("out")).get();
@@ -211,6 +284,8 @@ TEST_F(BadArguments, OfFiles) {
   op = good, op.offset = ~std::uint64_t{0};
   refused(op, "/x");
   op = good, op.on_failure = static_cast<OnFailure>(7);
+  refused(op, "/x");
+  op = good, op.place = x;
   refused(op, "/x");
   op = good, op.done.bytes = sizeof(Done) - 8;
   refused(op, "/x");

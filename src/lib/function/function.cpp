@@ -37,6 +37,9 @@ Result<void> check_inline(std::string_view name, const kernel::InlineExtent& ext
 Result<void> Call::check() const {
   return checks_of(*this)
       .require(only_queues <= 1, "unknown only_queues")
+      .require(
+          !touches.present() || (outside::is_outside(touches) && touches.bytes == outside::kEnd),
+          "what it touches outside is taken for memory")
       .holds("status", status, 1, sizeof(std::int32_t))
       .result();
 }
@@ -64,6 +67,7 @@ template <class Op>
 Future<void> submit_as(detail::Submitter& submitter, const Call& call, const Parts& parts) {
   Op op;
   static_cast<Call&>(op) = call;
+  if constexpr (Op::kTraits.repeatable) op.touches = {};
   return detail::submit_for_value<std::int32_t>(submitter, op, parts).then([](std::int32_t) {});
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <troupe/lib/outside.hpp>
+
 #include "rank/device/command_port.hpp"
 
 // What becomes of the commands of a device host that stopped.
@@ -221,6 +223,8 @@ std::optional<Error> CommandPort::obstacle(const wire::Command& command, const S
   const auto& lost = settled.lost_buffers;
   for (const auto& [range, access, name] : command.operands()) {
     const auto& operand = *range;
+    // What it writes there does not depend on what was there.
+    if (outside::is_outside(operand) && access != Access::read) continue;
     apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
     const bool gone = (operand.region & kPinnedRegion) != 0
                           ? settled.lost_pinned.overlaps(operand)

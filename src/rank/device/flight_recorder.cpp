@@ -15,8 +15,10 @@
 
 #include <nlohmann/json.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/outside.hpp>
 
 #include "common/core/log.hpp"
+#include "common/ipc/file_size_signal.hpp"
 #include "common/wire/record.hpp"
 
 namespace troupe::rank_process {
@@ -87,6 +89,7 @@ void release_signal() {
 /// The folder may be one in which others can write, and a name there a link that somebody has left
 /// to a file of ours: what is there is removed, not written to.
 bool write_new(const std::string& path, std::string_view text) {
+  const ipc::NoFileSizeSignal held_back;
   (void)::unlink(path.c_str());
   const UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -179,8 +182,11 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
                                std::uint32_t collective) noexcept {
   if (options_.slots == 0) return;
   std::uint64_t bytes = 0;
-  for (const auto& use : command.uses()) bytes += use.range->bytes;
-  for (const auto& part : command.tail) bytes += part.range.bytes;
+  const auto add = [&bytes](const Operand& range) {
+    if (!outside::is_outside(range)) bytes += range.bytes;
+  };
+  for (const auto& use : command.uses()) add(*use.range);
+  for (const auto& part : command.tail) add(part.range);
   auto& word = slot_of(ticket).word;
   const auto set = [&](Word which, std::uint64_t value) {
     word[which].store(value, std::memory_order_relaxed);

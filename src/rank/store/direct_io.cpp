@@ -34,7 +34,7 @@ Result<file::Done> DirectIo::write(const std::filesystem::path& path, const Oper
   QuietSubmitter submitter(device_->port());
   file::Write op;
   op.dtype = DType::u8, op.source = source;
-  return file::submit(submitter, op, path, {.offset = offset}).wait();
+  return file::submit_unordered(submitter, op, path, {.offset = offset}).wait();
 }
 
 Result<file::Done> DirectIo::read(const std::filesystem::path& path, const Operand& destination,
@@ -42,7 +42,7 @@ Result<file::Done> DirectIo::read(const std::filesystem::path& path, const Opera
   QuietSubmitter submitter(device_->port());
   file::Read op;
   op.dtype = DType::u8, op.destination = destination;
-  return file::submit(submitter, op, path, {.offset = offset}).wait();
+  return file::submit_unordered(submitter, op, path, {.offset = offset}).wait();
 }
 
 DirectTrial DirectIo::try_folder(const std::filesystem::path& folder, int rank) {
