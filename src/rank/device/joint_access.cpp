@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 namespace troupe::rank_process {
 
@@ -78,18 +79,7 @@ void JointAccess::add(const Operand& range, Access access, std::uint64_t overwri
   }
 }
 
-void JointAccess::append(const Operand& any, std::uint64_t first, const Part& part,
-                         std::uint32_t overwritten, std::vector<TailOperand>& to) {
-  TailOperand operand;
-  operand.range = any;
-  operand.range.offset = first;
-  operand.range.bytes = part.end - first;
-  operand.access = !part.written ? Access::read : part.read ? Access::update : Access::write;
-  operand.tag = operand.access == Access::write && part.overwritten ? overwritten : 0;
-  to.push_back(operand);
-}
-
-std::vector<TailOperand> JointAccess::operands(std::uint32_t overwritten) const {
+std::vector<TailOperand> JointAccess::joined(std::uint32_t overwritten, bool all_neighbours) const {
   std::vector<TailOperand> all;
   for (const auto& [key, buffer] : buffers_) {
     for (auto it = buffer.parts.begin(); it != buffer.parts.end();) {
@@ -98,26 +88,34 @@ std::vector<TailOperand> JointAccess::operands(std::uint32_t overwritten) const 
       for (++it; it != buffer.parts.end() && it->first == part.end; ++it) {
         auto other = it->second;
         other.end = part.end;
-        if (!(other == part)) break;
+        if (!(other == part)) {
+          if (!all_neighbours) break;
+          // What one of them does not overwrite is kept: it counts as read.
+          part = {part.end, part.read || other.read || part.written != other.written,
+                  part.written || other.written, part.overwritten && other.overwritten};
+        }
         part.end = it->second.end;
       }
-      append(buffer.any, first, part, overwritten, all);
+      TailOperand operand;
+      operand.range = buffer.any;
+      operand.range.offset = first;
+      operand.range.bytes = part.end - first;
+      operand.access = !part.written ? Access::read : part.read ? Access::update : Access::write;
+      operand.tag = operand.access == Access::write && part.overwritten ? overwritten : 0;
+      all.push_back(operand);
     }
-  }
-  if (all.size() <= kMostRanges) return all;
-  all.clear();
-  for (const auto& [key, buffer] : buffers_) {
-    const auto& parts = buffer.parts;
-    Part joined{std::prev(parts.end())->second.end};
-    // Bytes between them may be anybody's: nothing is surely overwritten, and what is written keeps
-    // what else is there.
-    for (const auto& [first, part] : parts) {
-      joined.written = joined.written || part.written;
-      joined.read = true;
-    }
-    append(buffer.any, parts.begin()->first, joined, overwritten, all);
   }
   return all;
+}
+
+Result<std::vector<TailOperand>> JointAccess::operands(std::uint32_t overwritten) const {
+  auto all = joined(overwritten, false);
+  if (all.size() > kMostRanges) all = joined(overwritten, true);
+  if (all.size() <= kMostRanges) return all;
+  return Error{Errc::unsupported, 0,
+               "it names " + std::to_string(all.size()) +
+                   " ranges of memory that lie apart, and one command can name " +
+                   std::to_string(kMostRanges) + ": record it in parts"};
 }
 
 }  // namespace troupe::rank_process

@@ -6,6 +6,8 @@
 
 #include <troupe/lib/submit.hpp>
 
+#include "common/wire/record.hpp"
+
 namespace troupe::rank_process {
 
 /// What commands that run one after another do together to each byte that they name.
@@ -18,11 +20,12 @@ class JointAccess {
   /// The next command. `surely`: it is not passed over.
   void add(const detail::CommandView& command, bool surely = true);
   /// All that has been added, as operands of one command: they do not overlap. The tag of those
-  /// that are surely overwritten is `overwritten`, that of others 0. Of a buffer that many ranges
-  /// of different access lie in, the ranges are joined, as what all of them together may be.
-  [[nodiscard]] std::vector<TailOperand> operands(std::uint32_t overwritten) const;
-  /// Beyond that the ranges of each buffer are joined.
-  static constexpr std::size_t kMostRanges = 512;
+  /// that are surely overwritten is `overwritten`, that of others 0. Where there are too many
+  /// ranges, those that touch one another are joined, as what all of them together may be; no byte
+  /// is ever named that no command names. Errors: unsupported (there are still too many).
+  [[nodiscard]] Result<std::vector<TailOperand>> operands(std::uint32_t overwritten) const;
+  /// What one command can name.
+  static constexpr std::size_t kMostRanges = wire::kMaxTail;
 
  private:
   struct Part {
@@ -40,8 +43,9 @@ class JointAccess {
 
   void add(const Operand& range, Access access, std::uint64_t overwritten);
   static void split(Parts& parts, std::uint64_t at);
-  static void append(const Operand& any, std::uint64_t first, const Part& part,
-                     std::uint32_t overwritten, std::vector<TailOperand>& to);
+  /// Neighbours are one where they are alike, and with `all_neighbours` wherever they touch.
+  [[nodiscard]] std::vector<TailOperand> joined(std::uint32_t overwritten,
+                                                bool all_neighbours) const;
 
   /// By region and buffer; of memory that is in no table of buffers the latter is 0.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Buffer> buffers_;

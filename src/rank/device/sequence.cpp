@@ -55,13 +55,15 @@ std::shared_ptr<detail::SequenceState> recorded(
   return std::make_shared<detail::SequenceState>(core, std::move(recording));
 }
 
-/// Makes it ready to run. Throws Exception (out_of_memory).
+/// Makes it ready to run. Throws Exception (out_of_memory, unsupported).
 void finish(detail::SequenceState& state) {
+  auto operands = state.recording.access.operands(sequence::Run::kOverwritten);
+  if (!operands) throw Exception({operands.code(), 0, "record: " + operands.error().message});
+  state.operands = std::move(*operands);
   const auto& records = state.recording.records;
   const auto packed = wire::pack_records(records);
   state.list = Device(state.core).pinned<std::uint8_t>(packed.size());
   std::memcpy(state.list.data(), packed.data(), packed.size());
-  state.operands = state.recording.access.operands(sequence::Run::kOverwritten);
   state.number = next_sequence();
   state.core->prepare_others(records);
 }
@@ -124,7 +126,9 @@ Result<std::vector<TailOperand>> moved_operands(const rank_process::Recording& r
                                                 std::span<const sequence::Patch> patches) {
   const auto access = recording.access_of(patched(recording.records, patches));
   if (!access) return Error{access.code(), 0, "sequence.run: " + access.error().message};
-  return access->operands(sequence::Run::kOverwritten);
+  auto operands = access->operands(sequence::Run::kOverwritten);
+  if (!operands) return Error{operands.code(), 0, "sequence.run: " + operands.error().message};
+  return operands;
 }
 
 template <class Op>
