@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/fences.hpp"
 #include "common/ipc/process.hpp"
 #include "common/ipc/shared_memory.hpp"
@@ -58,6 +59,7 @@ extern "C" __attribute__((visibility("default"))) void __assert_fail(
 
 int main(int argc, char** argv) {
   using namespace troupe::wire;
+  troupe::ipc::fill_standard_descriptors();
   troupe::ipc::take_part_in_fences();  // the module's libraries start threads
   HostOptions options{
       .segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6, .flight_fd = 7};

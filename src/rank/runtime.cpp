@@ -19,6 +19,7 @@
 #include "common/core/continuations.hpp"
 #include "common/core/log.hpp"
 #include "common/core/version.hpp"
+#include "common/ipc/descriptors.hpp"
 #include "common/wire/library_stamps.hpp"
 #include "rank/exit_status.hpp"
 #include "rank/job_launch.hpp"
@@ -40,6 +41,11 @@ rank_process::TokenPath token_path(const std::string& name) {
          : name == "network" ? rank_process::TokenPath::network
          : name == "nccl"    ? rank_process::TokenPath::channel
                              : rank_process::TokenPath::peer_or_network;
+}
+
+/// Ahead of main(), and so of MPI and of all else that opens descriptors.
+[[gnu::constructor]] void when_loaded() {
+  ipc::fill_standard_descriptors();
 }
 
 /// Whether this rank's libraries of operations are those of all others. Errors: invalid.

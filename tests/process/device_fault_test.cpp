@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -354,6 +357,49 @@ TEST_F(HostLife, LossesOutsideTheWindowDoNotCount) {
     ASSERT_EQ(not_working(rig.device()), "") << "after loss " << loss;
     std::this_thread::sleep_for(400ms);
   }
+}
+
+/// A process that traces another one has its end to itself until it has taken note of it: the
+/// rank's wait for its child would last as long. The end itself is known.
+TEST_F(HostLife, TheEndOfALostProcessIsNotWaitedForTwice) {
+  DeviceRig rig({"--heartbeat-timeout", "600s"});
+  ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+  ASSERT_EQ(not_working(rig.device()), "");
+  const auto both = hosts();
+  int told[2] = {-1, -1};
+  ASSERT_EQ(::pipe(told), 0);
+  const auto tracer = ::fork();
+  if (tracer == 0) {
+    char traced = 1;
+    for (const auto& host : both) {
+      if (::ptrace(PTRACE_SEIZE, host.pid, 0, 0) != 0) traced = 0;
+    }
+    (void)!::write(told[1], &traced, 1);
+    for (;;) ::pause();
+  }
+  char traced = 0;
+  EXPECT_EQ(::read(told[0], &traced, 1), 1);
+  const auto let_go = [&] {
+    ::kill(tracer, SIGKILL);
+    ::waitpid(tracer, nullptr, 0);
+    ::close(told[0]), ::close(told[1]);
+  };
+  if (traced == 0) {
+    let_go();
+    GTEST_SKIP() << "no process may be traced here";
+  }
+  // The standby first: its end holds up the same thread.
+  EXPECT_EQ(::kill(both[1].pid, SIGKILL), 0);
+  EXPECT_EQ(::kill(both[0].pid, SIGKILL), 0);
+  const auto done = rig.device().fill(rig.device().alloc<double>(100), 1.0);
+  EXPECT_TRUE(done.wait_for(kDeadline)) << "the recovery waits for the process to be reaped";
+  const bool unreaped = ::kill(both[0].pid, 0) == 0 && ::kill(both[1].pid, 0) == 0;
+  let_go();
+  EXPECT_TRUE(unreaped) << "nothing was held up";
+  EXPECT_EQ(not_working(rig.device()), "");
+  EXPECT_TRUE(eventually([&] {
+    return ::kill(both[0].pid, 0) != 0 && ::kill(both[1].pid, 0) != 0;
+  })) << "a process is never reaped";
 }
 
 /// As of a virtual machine. The rank is the first to go on, and finds its host silent.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -24,7 +25,9 @@ TEST(NamesInSharedMemory, GoWithAHostThatIsKilled) {
   const auto link = rank_process::HostLink::create(launch, 1);
   ASSERT_TRUE(link.ok());
   ASSERT_TRUE((*link)->spawn(false).ok());
-  EXPECT_EQ((*link)->reap(), "killed by signal 9");
+  pollfd end{(*link)->pidfd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&end, 1, 30'000), 1);
+  EXPECT_EQ((*link)->try_reap().value_or("not reaped"), "killed by signal 9");
   const auto names = (*link)->header().shm_names.paths();
   ASSERT_EQ(names.size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(names.front())) << names.front();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/process.hpp"
 
 extern char** environ;
@@ -46,6 +47,16 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (mode == "descriptors") return say(descriptors()), 0;
+  if (mode == "closed") {  // those that the further arguments name
+    for (int i = 2; i < argc; ++i) ::close(std::atoi(argv[i]));
+    troupe::ipc::fill_standard_descriptors();
+    const int next = ::dup(3);
+    char byte = 0;
+    say(std::to_string(next) + (::read(0, &byte, 1) < 0 ? " no input" : "") +
+        (::write(1, "x", 1) < 0 ? " no output" : "") +
+        (::write(2, "x", 1) < 0 ? " no errors" : ""));
+    return 0;
+  }
   if (mode == "numbers") {  // each descriptor says which one it is
     for (int fd = 3; fd < 6; ++fd) {
       const char digit = static_cast<char>('0' + fd);

@@ -65,11 +65,19 @@ TEST(Process, ReapSaysHowItEnded) {
   auto child = start({"wait"});
   ASSERT_GT(child.pid(), 0);
   EXPECT_FALSE(readable(child.pidfd(), 0)) << "it runs";
+  EXPECT_EQ(child.try_reap(), std::nullopt);
   child.kill();
   EXPECT_TRUE(readable(child.pidfd(), 20'000)) << "the end makes the pidfd readable";
-  EXPECT_EQ(child.reap(), "killed by signal 9");
+  EXPECT_EQ(child.try_reap(), "killed by signal 9");
   EXPECT_EQ(child.reap(), "not running");
   EXPECT_EQ(child.pid(), -1);
+}
+
+/// What is opened next has a number above 2, and closed ones stay closed to who uses them.
+TEST(Process, ClosedStandardDescriptorsAreNobodyElses) {
+  EXPECT_EQ(output_of({"closed", "1", "2"}), "4 no output no errors");
+  EXPECT_EQ(output_of({"closed", "2"}), "4 no errors");
+  EXPECT_EQ(output_of({"closed", "0", "1", "2"}), "4 no input no output no errors");
 }
 
 TEST(Process, AMissingProgramIsAnErrorThatNamesIt) {

@@ -1,6 +1,7 @@
 #include "common/ipc/descriptors.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -34,6 +35,14 @@ Result<rlim_t> count_open() {
 }
 
 }  // namespace
+
+void fill_standard_descriptors() noexcept {
+  for (const int fd : {0, 1, 2}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest number that is free: this one. The other way round than it would be used.
+    (void)::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
 
 void raise_descriptor_limit() noexcept {
   rlimit limits{};

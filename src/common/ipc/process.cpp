@@ -122,18 +122,29 @@ void ChildProcess::kill() const noexcept {
   if (pid_ > 0) ::kill(leads_group_ ? -pid_ : pid_, SIGKILL);
 }
 
+std::optional<std::string> ChildProcess::try_reap() {
+  return reap(WNOHANG);
+}
+
 std::string ChildProcess::reap() {
+  return *reap(0);
+}
+
+std::optional<std::string> ChildProcess::reap(int how) {
   if (pid_ < 0) return "not running";
   if (leads_group_) {
-    siginfo_t ended;  // not reaped yet: until then nobody else has its number
-    while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
+    siginfo_t info{};  // not reaped yet: until then nobody else has its number
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | how) < 0 &&
            errno == EINTR) {
     }
+    if (info.si_pid == 0) return std::nullopt;
     ::kill(-pid_, SIGKILL);
   }
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(pid_, &status, how)) < 0 && errno == EINTR) {
   }
+  if (ended == 0) return std::nullopt;
   pid_ = -1;
   pidfd_.reset();
   if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));

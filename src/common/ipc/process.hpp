@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,11 +52,15 @@ class ChildProcess {
   /// Readable once the process has ended.
   [[nodiscard]] int pidfd() const noexcept { return pidfd_.get(); }
   void kill() const noexcept;
-  /// Waits for the end; returns how it came: "killed by signal 9", "exited with status 3". What is
-  /// left of the child's group is killed.
+  /// How it has ended, "killed by signal 9", "exited with status 3": it is reaped then. Nothing: it
+  /// runs. Never waits.
+  std::optional<std::string> try_reap();
+  /// The same, once it has ended. What is left of the child's group is killed.
   std::string reap();
 
  private:
+  std::optional<std::string> reap(int how);
+
   pid_t pid_ = -1;
   bool leads_group_ = false;
   UniqueFd pidfd_;

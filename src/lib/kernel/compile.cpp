@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/process.hpp"
 #include "common/ipc/scratch_folder.hpp"
 #include "common/ipc/whole_file.hpp"
@@ -14,6 +15,7 @@
 int main(int argc, char** argv) {
   using namespace troupe;
   if (argc != 2) return 2;
+  ipc::fill_standard_descriptors();
   ipc::ignore_job_signals();
   const auto bytes = ipc::read_whole(wire::kCompileJobFd);
   if (!bytes) return 2;

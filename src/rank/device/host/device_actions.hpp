@@ -43,12 +43,12 @@ class DeviceActions {
   virtual void mourn(HostId host, const DeviceFault& fault) = 0;
   /// Ends the process. -> exited
   virtual void kill(HostId host) = 0;
-  /// Moves the commands of a lost host to the next one. The process has ended, and is reaped.
+  /// Moves the commands of a lost host to the next one. The process has ended.
   virtual void bury(HostId old, HostId next, const DeviceFault& fault) = 0;
   /// The same where nothing of the host writes any more: it lives on until it is killed.
   virtual void outlive(HostId old, HostId next, const DeviceFault& fault) = 0;
-  /// A host that never served is killed, reaped and forgotten: it was lost (the next ones shall not
-  /// stumble over what it was preparing), or is needed no more.
+  /// A host that never served is killed and forgotten, without waiting for its end: it was lost
+  /// (the next ones shall not stumble over what it was preparing), or is needed no more.
   virtual void drop_standby(HostId host, const Error& lost) = 0;
   virtual void drop_successor(HostId host, const Error& lost) = 0;
   virtual void drop(HostId host) = 0;

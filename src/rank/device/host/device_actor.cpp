@@ -76,6 +76,7 @@ void DeviceActor::on_stop(const Error&) noexcept {
   requests_.clear();
   dismissed_.clear();
   links_.clear();
+  ending_.clear();
 }
 
 DeviceActor::Link DeviceActor::link(std::optional<HostId> host) const {
@@ -153,6 +154,9 @@ void DeviceActor::on(HostClosed closed) {
 }
 
 void DeviceActor::on(HostExited exited) {
+  const auto found = links_.find(exited.link);
+  if (found != links_.end() && found->second->host_is_there())
+    return watcher_->await_host(*found->second);  // it was its wrapper
   protocol_.exited(exited.link, context().now(), last_words(exited.link));
 }
 
@@ -163,6 +167,7 @@ std::string DeviceActor::last_words(HostId host) const {
 
 void DeviceActor::on(Look) {
   context().schedule(kLookEvery, Look{});
+  reap();
   look_at_signs();
   protocol_.tick(context().now());
 }
@@ -212,11 +217,23 @@ void DeviceActor::kill(HostId host) {
 }
 
 void DeviceActor::bury(HostId old, HostId next, const DeviceFault& fault) {
-  const auto ending = link(old)->reap();
-  watcher_->remove(old);
+  const auto ending = link(old)->try_reap().value_or("its process has ended");
   inherit(old, next, fault, ending, context().now() - fault.detected_at);
-  libraries_.forget(old);
-  links_.erase(old);
+  leave(old);
+}
+
+/// The process has ended, or is killed and ends soon. Nothing waits for that: under load, or with
+/// much memory to give back, it may take long.
+void DeviceActor::leave(HostId host) {
+  ending_.push_back(link(host));
+  watcher_->remove(host);
+  libraries_.forget(host);
+  links_.erase(host);
+  reap();
+}
+
+void DeviceActor::reap() {
+  std::erase_if(ending_, [](const Link& link) { return link->try_reap().has_value(); });
 }
 
 void DeviceActor::outlive(HostId old, HostId next, const DeviceFault& fault) {
@@ -249,13 +266,9 @@ void DeviceActor::drop_successor(HostId host, const Error& lost) {
 
 /// Whatever still waits for this host to answer is told that it will not.
 void DeviceActor::drop(HostId host) {
-  const auto dropped = link(host);
   requests_.fail(host, {Errc::device_lost, 0, "the device host is given up"});
-  watcher_->remove(host);
-  dropped->kill();
-  dropped->reap();
-  libraries_.forget(host);
-  links_.erase(host);
+  link(host)->kill();
+  leave(host);
 }
 
 void DeviceActor::hand_over(HostId old, HostId next) {
@@ -374,6 +387,9 @@ void DeviceActor::on(WorldActive) {
 }
 
 void DeviceActor::on(Revive) {
+  reap();
+  // What the last host wrote to has to be nobody's before another one has it: at the next attempt.
+  if (!ending_.empty()) return;
   protocol_.revive(context().now());
 }
 
@@ -383,6 +399,7 @@ bool DeviceActor::on(ShutDown) {
   for (const auto& host : dismissed_) host->await_end(since);
   dismissed_.clear();
   links_.clear();
+  ending_.clear();
   port_->end(*protocol_.failure());
   return true;
 }

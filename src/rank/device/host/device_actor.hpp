@@ -133,6 +133,8 @@ class DeviceActor
                std::chrono::nanoseconds end);
   void measured(std::optional<std::uint64_t> bytes);
   void look_at_signs();
+  void leave(HostId host);
+  void reap();
 
   DeviceSettings settings_;
   CommandPort* port_;
@@ -149,7 +151,8 @@ class DeviceActor
   SilenceWatch silence_;
   OperationWatch operations_;
   std::vector<Link> dismissed_;
-  bool disturbed_ = false;  ///< what led to it is recorded
+  std::vector<Link> ending_;  ///< of hosts that the protocol has left; not reaped yet
+  bool disturbed_ = false;    ///< what led to it is recorded
 };
 
 }  // namespace troupe::rank_process

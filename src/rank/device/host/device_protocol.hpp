@@ -37,9 +37,9 @@ enum class DeviceState : std::uint8_t {
 ///
 /// Intuition: one host, the *active* one, has the commands of the rank in its ring; once promoted
 /// it has the memory too, and serves. When it is lost a *successor* takes its place: the standby if
-/// there is one, else a host that has yet to start. The old host is killed and reaped first, unless
-/// its context is dead: nothing of that writes any more, and its end follows later. In a world
-/// that is the world's business: it is told of the loss and orders halt, quiesce, replace,
+/// there is one, else a host that has yet to start. The old host is killed, and has ended, first,
+/// unless its context is dead: nothing of that writes any more, and its end follows later. In a
+/// world that is the world's business: it is told of the loss and orders halt, quiesce, replace,
 /// contribute and connect; or promote, by which a standby that belongs to a communicator already
 /// takes over, also from a host in good health. Alone, the device replaces its host at once.
 ///
@@ -50,7 +50,7 @@ enum class DeviceState : std::uint8_t {
 ///
 /// Rules, which tests/unit/device_protocol_test.cpp checks after every step of random schedules: at
 /// most one host serves; no host has the memory while another that had it may write; an order is
-/// answered once or superseded; no host is forgotten before it is reaped; when nothing goes wrong
+/// answered once or superseded; no host is forgotten before it has ended; when nothing goes wrong
 /// any more, the device serves or has failed.
 ///
 /// Pure: no I/O, no threads; time is passed in, and what is to be done leaves through `actions`.

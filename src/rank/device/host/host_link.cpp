@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint64_t kReplyRingBytes = 1u << 20;
 /// How long a link that is given up may wait for the thread that watches a host which does not die.
 constexpr auto kLifeWatch = std::chrono::milliseconds(500);
-constexpr int kHostEnd = 5000;  ///< ms: a host whose wrapper has ended is gone by then
 
 /// The variables of a job's environment that the device host must not see: it is no MPI process.
 const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_",   "PRTE_",
@@ -182,19 +181,20 @@ void HostLink::await_end(TimePoint since) noexcept {
   kill();
 }
 
-std::string HostLink::reap() {
-  if (!launch_.in_process) {
-    auto ending = child_.reap();
-    remove_names();
-    if (host_pidfd_) {  // it dies with the wrapper, and may be at it
-      pollfd end{host_pidfd_.get(), POLLIN, 0};
-      while (::poll(&end, 1, kHostEnd) < 0 && errno == EINTR) {
-      }
-    }
-    return ending;
+bool HostLink::host_is_there() const noexcept {
+  pollfd end{host_pidfd_.get(), POLLIN, 0};
+  return host_pidfd_ && ::poll(&end, 1, 0) == 0;
+}
+
+std::optional<std::string> HostLink::try_reap() {
+  if (launch_.in_process) {
+    if (thread_.joinable()) thread_.join();
+    return "thread ended";
   }
-  if (thread_.joinable()) thread_.join();
-  return "thread ended";
+  if (host_is_there()) return std::nullopt;  // it dies with the wrapper, and may be at it
+  auto ending = child_.try_reap();
+  if (ending) remove_names();
+  return ending;
 }
 
 }  // namespace troupe::rank_process

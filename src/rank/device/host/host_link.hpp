@@ -89,8 +89,14 @@ class HostLink {
   /// kOwnEnd.
   void dismiss() noexcept;
   void await_end(TimePoint since) noexcept;
-  /// Waits for the end of the process, behind a wrapper of the host too; says how it ended.
-  std::string reap();
+  /// How its process has ended: it is reaped then. Nothing: it, or behind a wrapper the host, is
+  /// still there. Never waits, but for a thread.
+  std::optional<std::string> try_reap();
+  /// Behind a wrapper: readable once the host has ended; -1: it is no process beside the one that
+  /// was started, or is not known yet.
+  [[nodiscard]] int host_pidfd() const noexcept { return host_pidfd_.get(); }
+  /// Behind a wrapper: the host's process is still there.
+  [[nodiscard]] bool host_is_there() const noexcept;
 
  private:
   HostLink() = default;

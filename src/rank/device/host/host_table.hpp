@@ -31,7 +31,7 @@ enum class HostState : std::uint8_t {
   ended
 };
 
-/// A device host, until it is reaped.
+/// A device host, until it is left to be reaped.
 struct DeviceHost {
   HostState state{};
   TimePoint since{};            ///< it was started

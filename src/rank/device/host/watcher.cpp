@@ -57,6 +57,10 @@ void Watcher::add(std::shared_ptr<HostLink> link) {
   watch(epoll_.get(), link->reply_bell().fd(), id << 2 | bell);
 }
 
+void Watcher::await_host(const HostLink& link) {
+  watch(epoll_.get(), link.host_pidfd(), link.id() << 2 | host);
+}
+
 void Watcher::remove(std::uint64_t id) {
   std::shared_ptr<HostLink> link;
   {
@@ -68,6 +72,7 @@ void Watcher::remove(std::uint64_t id) {
   }
   unwatch(epoll_.get(), link->socket().fd());
   unwatch(epoll_.get(), link->pidfd());
+  unwatch(epoll_.get(), link->host_pidfd());
   unwatch(epoll_.get(), link->reply_bell().fd());
 }
 
@@ -99,6 +104,7 @@ void Watcher::serve(std::uint64_t key) {
   switch (static_cast<Source>(key & 3)) {
     case socket: return read_socket(link);
     case process: unwatch(epoll_.get(), link->pidfd()); return handlers_.exited(link->id());
+    case host: unwatch(epoll_.get(), link->host_pidfd()); return handlers_.exited(link->id());
     case bell: link->reply_bell().clear(); return port_->drain();
   }
 }

@@ -21,8 +21,7 @@ class Watcher {
   struct Handlers {
     std::function<void(std::uint64_t link, wire::ControlMessage)> message;
     std::function<void(std::uint64_t link)> closed;  ///< the socket's other end is gone
-    std::function<void(std::uint64_t link)>
-        exited;  ///< the process has ended and can be reaped at once
+    std::function<void(std::uint64_t link)> exited;  ///< the process has ended
   };
 
   static Result<std::unique_ptr<Watcher>> start(CommandPort& port, Handlers handlers);
@@ -30,11 +29,13 @@ class Watcher {
 
   /// From now on the link is watched; any thread. Call after it was spawned.
   void add(std::shared_ptr<HostLink> link);
+  /// Its wrapper has ended, the host has not: `exited` comes again when it has.
+  void await_host(const HostLink& link);
   /// No more events of the link but those on their way.
   void remove(std::uint64_t link);
 
  private:
-  enum Source : std::uint64_t { socket, process, bell };
+  enum Source : std::uint64_t { socket, process, bell, host };
 
   Watcher(CommandPort& port, Handlers handlers, UniqueFd epoll, ipc::Doorbell wake);
   void run();
