@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "common/ipc/pages.hpp"
+
 namespace troupe::rank_process {
 namespace {
 
@@ -146,6 +148,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::io, 0,
                  "the device-host program " + program.string() + " cannot be executed"};
   }
+  if (auto allowed = check_segments(config, engine); !allowed) return allowed.error();
   if (config.flag("rehearse")) {
     if (config.text("isolation") == "thread")
       return Error{Errc::invalid, 0, "--rehearse kills device hosts: it wants --isolation process"};
@@ -214,6 +217,17 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;
   return options;
+}
+
+Result<void> check_segments(const Config& config, const std::string& engine) {
+  for (const auto* const option : {"slab-size", "pinned-pool", "ring-size"}) {
+    if (engine != "cpu" && std::string_view(option) == "slab-size") continue;  // it is the GPU's
+    const auto allowed = ipc::check_file_size(option, config.bytes(option));
+    if (!allowed.ok())
+      return Error{Errc::io, allowed.error().native,
+                   allowed.error().message + ": raise it, or lower --" + option};
+  }
+  return {};
 }
 
 bool checks(const Config& config, std::string_view what) {

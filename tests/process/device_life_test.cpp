@@ -268,6 +268,22 @@ std::vector<std::string> shared_mappings() {
   return found;
 }
 
+/// What is not there is not taken: the kernel would end the rank.
+TEST(Pinned, MoreMemoryThanThereIsIsRefused) {
+  DeviceRig rig({"--standby", "off"});
+  const auto bytes = 2 * static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  try {
+    (void)rig.device().pinned<std::uint8_t>(bytes);
+    ADD_FAILURE() << "it was granted";
+  } catch (const Exception& e) {
+    EXPECT_EQ(e.code(), Errc::out_of_memory);
+    EXPECT_NE(e.error().message.find("pinned memory: "), std::string::npos) << e.what();
+    EXPECT_NE(e.error().message.find("stay free"), std::string::npos) << e.what();
+  }
+  EXPECT_NO_THROW((void)rig.device().pinned<std::uint8_t>(1000));
+}
+
 TEST(End, LeavesNoProcessNoMemoryAndNoDescriptor) {
   ASSERT_EQ(shared_mappings(), std::vector<std::string>()) << "from an earlier test";
   const auto shared_before = shared_files();

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "rank/launch.hpp"
@@ -61,6 +63,30 @@ TEST(Settings, KernelsAreToldOfInATraceOnly) {
   EXPECT_EQ(alone.code(), Errc::invalid);
   EXPECT_EQ(alone.error().message, "trace-kernels = on needs trace: the file to tell of them in");
   EXPECT_TRUE(settings({"--trace-kernels", "on", "--trace", "trace.json"}).ok());
+}
+
+/// Memory that processes share counts as files: who makes more of it is ended by a signal.
+TEST(Settings, ALimitOfFileSizesBelowTheFirstSegmentsIsNamed) {
+  const auto ready = [](const char* engine, std::vector<const char*> options) {
+    options.insert(options.begin(), "test");
+    return check_segments(Config::parse(static_cast<int>(options.size()), options.data()).take(),
+                          engine);
+  };
+  EXPECT_TRUE(ready("cpu", {}).ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit lower{std::uint64_t{32} << 20, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &lower), 0);
+  const auto slab = ready("cpu", {}), pinned = ready("cuda", {}),
+             fits = ready("cpu", {"--slab-size", "32MiB", "--pinned-pool", "16MiB"});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(slab.code(), Errc::io);
+  EXPECT_EQ(slab.error().native, EFBIG);
+  EXPECT_EQ(slab.error().message,
+            "slab-size of 67108864 bytes is shared memory, and so a file: above the limit of "
+            "33554432 bytes (RLIMIT_FSIZE; see `ulimit -f`): raise it, or lower --slab-size");
+  EXPECT_EQ(pinned.error().message.substr(0, 11), "pinned-pool");
+  EXPECT_TRUE(fits.ok());
 }
 
 }  // namespace

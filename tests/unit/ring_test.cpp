@@ -4,14 +4,17 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <deque>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "common/ipc/doorbell.hpp"
@@ -276,6 +279,33 @@ TEST_F(RingProcesses, AKilledProducerLeavesAReadablePrefix) {
     const auto end = consumer.front();
     EXPECT_TRUE(end.ok() && end->empty()) << "what was committed can be read to its end";
   }
+}
+
+/// Else the kernel ends processes, of this program or of others.
+TEST(SharedMemory, IsLookedForBeforeItIsTaken) {
+  const auto more = 2 * total_memory();
+  ASSERT_GT(more, 0u);
+  const auto refused = SharedMemory::create("unit", more, Look::first);
+  EXPECT_EQ(refused.code(), Errc::out_of_memory);
+  EXPECT_NE(refused.error().message.find("stay free"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(SharedMemory::create("unit", 4096, Look::first).ok());
+}
+
+/// A larger one would end the process by a signal.
+TEST(SharedMemory, BeyondTheLimitOfFileSizesIsAnErrorThatNamesIt) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit lower{1 << 20, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &lower), 0);
+  const auto refused = SharedMemory::create("unit", 2 << 20),
+             made = SharedMemory::create("unit", 1 << 20);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(refused.code(), Errc::out_of_memory);
+  EXPECT_EQ(refused.error().native, EFBIG);
+  EXPECT_NE(refused.error().message.find("1048576 bytes (RLIMIT_FSIZE"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(made.ok());
 }
 
 }  // namespace

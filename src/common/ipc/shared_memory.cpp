@@ -1,6 +1,5 @@
 #include "common/ipc/shared_memory.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -24,13 +23,10 @@ SharedMemory::~SharedMemory() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
-Result<SharedMemory> SharedMemory::create(const std::string& label, std::size_t bytes) {
+Result<SharedMemory> SharedMemory::create(const std::string& label, std::size_t bytes, Look look) {
   UniqueFd fd(::memfd_create(label.c_str(), MFD_CLOEXEC));
   if (!fd) return system_error("memfd_create");
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return system_error("ftruncate");
-  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-    return system_error("posix_fallocate of " + std::to_string(bytes) + " bytes", error);
-  }
+  if (auto taken = take_pages(fd.get(), label, bytes, look); !taken) return taken.error();
   return map(std::move(fd), bytes);
 }
 

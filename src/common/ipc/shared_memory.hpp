@@ -6,6 +6,7 @@
 
 #include <troupe/error.hpp>
 
+#include "common/ipc/pages.hpp"
 #include "common/ipc/unique_fd.hpp"
 
 namespace troupe::ipc {
@@ -21,7 +22,8 @@ class SharedMemory {
 
   /// Makes a zero-filled segment whose pages are really there: memory that does not fit is an error
   /// here, not a SIGBUS later. `label` shows in /proc/PID/maps.
-  static Result<SharedMemory> create(const std::string& label, std::size_t bytes);
+  static Result<SharedMemory> create(const std::string& label, std::size_t bytes,
+                                     Look look = Look::never);
   /// Maps a segment received from another process; fails if it is shorter than `bytes`.
   static Result<SharedMemory> map(UniqueFd fd, std::size_t bytes);
 

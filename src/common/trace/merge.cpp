@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/ipc/file_size_signal.hpp"
 #include "common/trace/part.hpp"
 #include "common/trace/tracks.hpp"
 
@@ -344,6 +345,7 @@ Result<TraceSummary> merge_trace(const std::vector<std::string>& files, const st
   found.summary.ranks = static_cast<int>(parts->size());
   for (auto& part : *parts)
     if (auto seen = survey(part, found); !seen) return seen.error();
+  const ipc::NoFileSizeSignal held_back;
   // Whoever opens the file finds all of the trace or none of it.
   const auto draft = file + ".draft";
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);

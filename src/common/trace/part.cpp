@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/ipc/file_size_signal.hpp"
+
 namespace troupe::trace {
 namespace {
 
@@ -118,6 +120,7 @@ void PartWriter::flush() {
 }
 
 void PartWriter::flush_locked() {
+  const ipc::NoFileSizeSignal held_back;
   std::string_view left = buffer_;
   while (!left.empty() && error_.ok()) {
     const auto written = ::write(file_.get(), left.data(), left.size());

@@ -39,6 +39,15 @@ std::uint64_t total_bytes(std::uint64_t length, std::size_t element) {
   return __builtin_mul_overflow(length, element, &bytes) ? UINT64_MAX : bytes;
 }
 
+/// It is the program that asks for it, for as much as it likes.
+Result<ipc::SharedMemory> make_shared_memory(const char* label, std::uint64_t bytes) {
+  auto memory = ipc::SharedMemory::create(label, bytes, ipc::Look::first);
+  if (memory.ok()) return memory;
+  auto error = memory.error();
+  error.message = "pinned memory: " + error.message;
+  return error;
+}
+
 }  // namespace
 
 /// Frees the buffer when the last reference goes, wherever that is.
@@ -210,7 +219,7 @@ void DeviceCore::drop_slab(std::uint32_t region) {
 
 Result<void> DeviceCore::make_pinned(std::uint32_t region, std::uint64_t bytes) {
   if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept) return kept;
-  auto memory = ipc::SharedMemory::create("troupe-pinned", bytes);
+  auto memory = make_shared_memory("troupe-pinned", bytes);
   if (!memory) return memory.error();
   auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
   auto mapped = std::make_shared<Promise<void>>();
@@ -287,7 +296,7 @@ Result<detail::PinnedAllocation> DeviceCore::allocate_pinned(std::uint64_t lengt
 
 Result<detail::PinnedAllocation> DeviceCore::allocate_apart(std::uint64_t bytes) {
   if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept) return kept.error();
-  auto memory = ipc::SharedMemory::create("troupe-apart", bytes);
+  auto memory = make_shared_memory("troupe-apart", bytes);
   if (!memory) return memory.error();
   auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
   const std::lock_guard lock(pinned_mutex_);

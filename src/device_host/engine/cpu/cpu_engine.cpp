@@ -8,12 +8,12 @@
 #include <cstring>
 #include <utility>
 
+#include "common/ipc/pages.hpp"
+#include "common/ipc/system_error.hpp"
 #include "device_host/engine/cpu/host_info.hpp"
 
 namespace troupe::host::cpu {
 namespace {
-
-constexpr std::uint64_t kPiece = std::uint64_t{256} << 20;  ///< of a slab, taken at once
 
 /// The work of a graph, one after another.
 struct WorkList {
@@ -87,47 +87,18 @@ Result<std::byte*> CpuEngine::map(int fd, std::uint64_t bytes) {
 }
 
 Result<Slab> CpuEngine::make_slab(std::uint64_t bytes) {
-  const auto fits = [this, bytes](std::uint64_t more) -> Result<void> {
-    const auto available = available_memory();
-    const auto kept = description_.memory_bytes / 16;  // programs have arrays of their own
-    if (available == 0 || more + kept <= available) return {};
-    return Error{Errc::out_of_memory, 0,
-                 "a slab of " + std::to_string(bytes) + " bytes, with " +
-                     std::to_string(available) + " available, of which " + std::to_string(kept) +
-                     " stay free"};
-  };
-  if (auto room = fits(bytes); !room) return room.error();
   if (auto reserved = reserve(bytes); !reserved) return reserved.error();
-  const auto refused = [&](const char* what, int number) -> Result<Slab> {
+  const auto refused = [&](const Error& error) -> Result<Slab> {
     slab_bytes_.fetch_sub(bytes);
-    const bool memory = number == ENOMEM || number == ENOSPC || number == EFBIG;
-    return Error{memory ? Errc::out_of_memory : Errc::io, number,
-                 std::string(what) + ": " + std::strerror(number)};
+    return error;
   };
   Slab slab;
   slab.fd.reset(::memfd_create("troupe-slab", MFD_CLOEXEC));
-  if (!slab.fd) return refused("memfd_create", errno);
-  if (::ftruncate(slab.fd.get(), static_cast<::off_t>(bytes)) != 0)
-    return refused("ftruncate", errno);
-  // All pages now: later a lack of them would be a SIGBUS. In pieces, because other ranks of this
-  // host take theirs at the same time: all together may not fit.
-  for (std::uint64_t done = 0; done < bytes;) {
-    if (auto room = fits(bytes - done); !room) {
-      slab_bytes_.fetch_sub(bytes);
-      return room.error();
-    }
-    const auto piece = std::min(bytes - done, kPiece);
-    const int allocated =
-        ::posix_fallocate(slab.fd.get(), static_cast<::off_t>(done), static_cast<::off_t>(piece));
-    if (allocated == EINTR) continue;
-    if (allocated != 0) return refused("posix_fallocate", allocated);
-    done += piece;
-  }
+  if (!slab.fd) return refused(ipc::system_error("memfd_create"));
+  if (auto taken = ipc::take_pages(slab.fd.get(), "a slab", bytes, ipc::Look::first); !taken)
+    return refused(taken.error());
   auto mapped = map(slab.fd.get(), bytes);
-  if (!mapped) {
-    slab_bytes_.fetch_sub(bytes);
-    return mapped.error();
-  }
+  if (!mapped) return refused(mapped.error());
   slab.base = *mapped;
   return slab;
 }
@@ -307,7 +278,7 @@ Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
 }
 
 std::uint64_t CpuEngine::free_memory() {
-  return available_memory();
+  return ipc::available_memory();
 }
 
 Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {

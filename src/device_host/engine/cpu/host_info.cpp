@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "common/ipc/pages.hpp"
+
 namespace troupe::host::cpu {
 namespace {
 
@@ -20,11 +22,6 @@ std::string value_of(const char* path, const std::string& key) {
     if (colon != std::string::npos && begin != std::string::npos) return line.substr(begin);
   }
   return {};
-}
-
-std::uint64_t memory_info(const char* key) {
-  const auto text = value_of("/proc/meminfo", key);
-  return text.empty() ? 0 : std::stoull(text) * 1024;
 }
 
 /// FNV-1a of the host's name and its boot id, in hexadecimal.
@@ -42,17 +39,13 @@ std::string host_hash() {
 
 }  // namespace
 
-std::uint64_t available_memory() {
-  return memory_info("MemAvailable");
-}
-
 DeviceInfo describe_host(int ordinal) {
   DeviceInfo description;
   description.engine = "cpu";
   description.name = value_of("/proc/cpuinfo", "model name");
   if (description.name.empty()) description.name = "CPU";
   description.uuid = "CPU-" + host_hash() + "-" + std::to_string(ordinal);
-  description.memory_bytes = memory_info("MemTotal");
+  description.memory_bytes = ipc::total_memory();
   return description;
 }
 
