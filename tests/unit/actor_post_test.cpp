@@ -514,6 +514,23 @@ TEST(ActorPost, TheEndIsAnAnswerToAll) {
   EXPECT_EQ(net.reports(1)[0].code, Errc::stopped);
 }
 
+/// Waiting helps nobody then.
+TEST(ActorPost, MoreNamesThanItKeepsAreAnErrorThatSaysSo) {
+  Network net(2);
+  Seen seen;
+  net.clerk(1, "0", &seen);
+  for (std::size_t i = 0; i < ActorPost::kMaxRoutes; ++i)
+    (void)net.post(0).address(std::to_string(i), 1, Clerk::MessageSet::number());
+  const auto told = net.actor(0, 1, "one more").tell(Number{0, 1});
+  EXPECT_EQ(told.code(), Errc::out_of_memory);
+  EXPECT_NE(told.error().message.find("actor 'one more' of rank 1: this rank has spoken to 65536"),
+            std::string::npos)
+      << told.error().message;
+  EXPECT_TRUE(net.actor(0, 1, "0").tell(Number{0, 1}).ok()) << "the others are still there";
+  net.settle();
+  EXPECT_EQ(seen.numbers.size(), 1u);
+}
+
 /// A message of the right form whose contents are not.
 TEST(ActorPost, ContentsThatAreMalformedAreRefused) {
   Network net(2);

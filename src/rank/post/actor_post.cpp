@@ -84,7 +84,11 @@ std::shared_ptr<detail::RemoteAddress> ActorPost::address(const std::string& nam
   if (name.empty() || name.size() > kMaxActorPayload)
     why = Error{Errc::invalid, 0, "an actor's name has 1 to 65536 characters"};
   if (!why && routes_.size() >= kMaxRoutes)
-    why = Error{Errc::would_block, 0, "this rank has spoken to too many actors of other ranks"};
+    why = Error{Errc::out_of_memory, 0,
+                "actor '" + name + "' of rank " + std::to_string(rank) +
+                    ": this rank has spoken to " + std::to_string(kMaxRoutes) +
+                    " actors by name, and can speak to no further one: publish new actors under "
+                    "names whose actors have ended"};
   const auto number = ++last_route_;
   const auto route = std::make_shared<ActorRoute>(parts_, rank, name, set, number);
   if (why) {
