@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+
+#include "report_file.hpp"
 
 namespace troupe::app {
 
@@ -68,12 +67,8 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Result<void> write_json(const nlohmann::json& report, const std::string& path) {
-  std::ofstream out(path);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, errno, path + ": " + std::strerror(errno)};
-  return {};
+void require_report_file(World& world, const std::string& path) {
+  world.agree(world.rank() == 0 ? check_report_file(path) : Result<void>());
 }
 
 int conclude(World& world, bool right, const std::string& json_path,
@@ -83,7 +78,7 @@ int conclude(World& world, bool right, const std::string& json_path,
   if (world.rank() == 0) {
     std::fputs(text().c_str(), stdout);
     std::fflush(stdout);
-    if (!json_path.empty()) written = write_json(json(), json_path);
+    if (!json_path.empty()) written = write_report_file(json_path, json_text(json(), 2));
   }
   world.agree(written);
   return right ? kExitSuccess : kExitFailure;

@@ -26,8 +26,9 @@ std::vector<double> slowest_times(World& world, const std::vector<double>& mine,
 /// 0 of none.
 double median_of(std::vector<double> values);
 
-/// Errors: io.
-Result<void> write_json(const nlohmann::json& report, const std::string& path);
+/// The begin of a program, before its work: whether its report can be written. All ranks call it;
+/// rank 0 looks. Throws CollectiveException on all of them (io).
+void require_report_file(World& world, const std::string& path);
 
 /// The end of a program, after its work: rank 0 prints the text and, unless the path is empty,
 /// writes the JSON. All ranks call it, with the same verdict. Gives the exit status. Throws

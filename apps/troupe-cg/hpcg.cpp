@@ -276,6 +276,7 @@ void take_differences(HpcgResult& result) {
 int rate(Runtime& runtime, const Options& options, const Watch& progress) {
   auto& world = runtime.world();
   world.agree(check_grid(world.size()));
+  app::require_report_file(world, options.json);
   HpcgResult result;
   result.engine = runtime.device().info().engine;
   result.ranks = world.size();

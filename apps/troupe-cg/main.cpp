@@ -182,6 +182,7 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
+  app::require_report_file(world, options.json);
   if (options.hpcg) return rate(runtime, options, make_progress());
   Report report;
   report.problem = describe(options);

@@ -13,6 +13,7 @@
 #include "larger_worlds.hpp"
 #include "options.hpp"
 #include "report.hpp"
+#include "report_file.hpp"
 
 namespace troupe::drill {
 namespace {
@@ -23,6 +24,7 @@ int run(Runtime& runtime) {
   const auto parsed = parse_options(runtime.config(), world.size(), info.engine);
   world.agree(parsed.ok() ? Result<void>() : Result<void>(parsed.error()));
   const auto& options = *parsed;
+  world.agree(world.rank() == 0 ? app::check_report_file(options.json) : Result<void>());
   const Setting setting{.ranks = world.size(),
                         .engine = info.engine,
                         .device = info.name,

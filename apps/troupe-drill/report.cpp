@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "larger_worlds.hpp"
+#include "report_file.hpp"
 
 namespace troupe::drill {
 namespace {
@@ -170,12 +168,12 @@ Result<void> write_json(const std::vector<Series>& series,
                        {"policy", setting.policy},        {"repetitions", options.repetitions},
                        {"in_run", options.in_run},        {"victims", options.victims},
                        {"kept_bytes", options.kept_bytes}};
-  auto text = header.dump();
+  auto text = app::json_text(header);
   text.pop_back();  // its closing brace
   const auto append = [&](const char* key, const std::vector<Json>& lines) {
     text += fmt::format(",\n\"{}\":[", key);
     for (const auto* gap = "\n"; const auto& line : lines) {
-      text += gap + line.dump();
+      text += gap + app::json_text(line);
       gap = ",\n";
     }
     text += "]";
@@ -192,11 +190,7 @@ Result<void> write_json(const std::vector<Series>& series,
                     {"failing", event.failing}});
   }
   append("health", said);
-  std::ofstream file(options.json);
-  file << text << "\n}\n";
-  file.close();
-  if (!file) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
-  return {};
+  return app::write_report_file(options.json, text + "\n}");
 }
 
 }  // namespace troupe::drill

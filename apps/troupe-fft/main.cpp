@@ -113,6 +113,7 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
+  app::require_report_file(world, options.json);
   const auto grid = grid_of(options, world.size());
   world.agree(grid.ok() ? Result<void>() : Result<void>(grid.error()));
   Report report;

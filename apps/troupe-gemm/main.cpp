@@ -115,6 +115,7 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
+  app::require_report_file(world, options.json);
   world.agree(check_grid(options, world.size()));
   Report report;
   report.ranks = world.size();

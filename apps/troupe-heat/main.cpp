@@ -239,6 +239,7 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto options = parse_options(runtime.config()).take();
   world.agree(check_ranks(options.faults, world.size()));
+  app::require_report_file(world, options.json);
   Report report;
   report.engine = runtime.device().info().engine;
   report.devices = app::devices_of(runtime);

@@ -30,12 +30,17 @@ std::map<std::string, std::string> open_all(Device& device) {
                                 .extents = {1, 1},
                                 .filter = {1, 1}})
                   .wait());
+  note("file", file::on(device).write(x, "/dev/null").then([](const file::Done&) {}).wait());
   note("fft", fft::on(device).forward(spectrum, spectrum, {.extents = {1}, .batch = 0}).wait());
   note("primitives", primitives::on(device).sort(x, y).wait());
   note("rng", device.rng().uniform(x, {.seed = 1}).wait());
   const auto info = device.solver().potrf(blas::Uplo::lower, MatrixRef(x, 0, 0));
   note("solver", info.wait().ok() ? Result<void>() : Result<void>(info.wait().error()));
   note("sparse", device.sparse().gather(x, index, y).wait());
+  const auto one = device.alloc<float>(1), other = device.alloc<float>(1);
+  device.fill(one, 0.0f);
+  const tensor::View<float> from(one, {}), to(other, {});
+  note("tensor", tensor::on(device).permute(from(""), to("")).wait());
   note("vector", device.vector().multiply(x, y, z).wait());
   return errors;
 }
@@ -83,6 +88,15 @@ nlohmann::json open_libraries(Device& device) {
   for (const auto& [library, error] : errors)
     all.push_back({{"library", library}, {"error", error}});
   return all;
+}
+
+std::set<std::string> missing_of(const nlohmann::json& libraries) {
+  std::set<std::string> missing;
+  for (const auto& library : libraries) {
+    if (library.value("error", "").find("not installed") != std::string::npos)
+      missing.insert(library["library"].get<std::string>());
+  }
+  return missing;
 }
 
 std::string libraries_text(const nlohmann::json& ranks) {

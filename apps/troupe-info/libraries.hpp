@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,9 @@ namespace troupe::info {
 /// Opens all libraries of operations. What each stands on, with versions and files, or why it
 /// cannot be opened: [{"library", "stands_on": [{"name", "version", "file"}], "error"}].
 nlohmann::json open_libraries(Device& device);
+
+/// Those of open_libraries() that are not installed.
+std::set<std::string> missing_of(const nlohmann::json& libraries);
 
 /// The libraries of rank 0 as text, and of other ranks those that differ.
 std::string libraries_text(const nlohmann::json& ranks);

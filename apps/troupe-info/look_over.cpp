@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include <troupe/troupe.hpp>
 
 #include "facts.hpp"
+#include "report_file.hpp"
 #include "verdicts.hpp"
 #include "world_checks.hpp"
 
@@ -30,10 +30,8 @@ class Report {
   /// Why the file cannot be written; empty: it is, or none is named.
   [[nodiscard]] std::string write(const std::string& file) const {
     if (file.empty()) return {};
-    std::ofstream out(file);
-    out << json().dump(2) << '\n';
-    out.close();
-    return out ? "" : file + ": cannot be written";
+    const auto written = app::write_report_file(file, app::json_text(json(), 2));
+    return written.ok() ? "" : written.error().message;
   }
 
  private:
@@ -54,7 +52,7 @@ class Report {
 
 std::vector<RankFacts> gather(const LaunchedJob& job, const RankFacts& facts) {
   std::vector<RankFacts> all;
-  for (const auto& text : job.gather_text(nlohmann::json(facts).dump()))
+  for (const auto& text : job.gather_text(app::json_text(nlohmann::json(facts))))
     all.push_back(nlohmann::json::parse(text).get<RankFacts>());
   return all;
 }
@@ -118,6 +116,12 @@ std::vector<std::string> arguments_of_check(int argc, char** argv, const Config&
 
 int look_over(int argc, char** argv, const Config& config) {
   LaunchedJob job(argc, argv);
+  const auto file = job.rank() == 0 ? app::check_report_file(config.text("json")) : Result<void>();
+  const auto refused = job.gather_text(file.ok() ? std::string() : file.error().message).front();
+  if (!refused.empty()) {
+    if (job.rank() == 0) std::fprintf(stderr, "troupe-info: %s\n", refused.c_str());
+    return kExitUsage;
+  }
   auto facts = facts_of(job);
   Report report(job.rank() == 0 && !repeats_another(facts, job));
   const Wants wants{.pinned_bytes = config.bytes("pinned-pool"),

@@ -18,6 +18,7 @@
 #include "libraries.hpp"
 #include "look_over.hpp"
 #include "operations.hpp"
+#include "report_file.hpp"
 
 // troupe-info: what a job has to work with, per rank: host, device, binding, versions, operations.
 
@@ -141,7 +142,8 @@ std::string to_text(const nlohmann::json& all) {
   text += libraries_text(all["ranks"]);
   text += fmt::format("  {:<11} {}\n", "MPI", all["mpi"].get<std::string>());
   return text + "operations, and the dtypes that each engine computes them in\n" +
-         operations_text(all["operations"]);
+         operations_text(all["operations"], all["engine"].get<std::string>(),
+                         missing_of(all["ranks"][0]["libraries"]));
 }
 
 /// To standard output, and to the file that --json names, if any.
@@ -149,23 +151,24 @@ Result<void> show(const Config& config, const std::string& text, const nlohmann:
   std::fputs(text.c_str(), stdout);
   const auto& file = config.text("json");
   if (file.empty()) return {};
-  std::ofstream out(file);
-  out << json.dump(2) << '\n';
-  out.close();
-  if (!out) return Error{Errc::io, 0, file + ": cannot be written"};
-  return {};
+  return app::write_report_file(file, app::json_text(json, 2));
 }
 
 int run(Runtime& runtime) {
   auto& world = runtime.world();
+  const auto& file = runtime.config().text("json");
+  world.agree(world.rank() == 0 ? app::check_report_file(file) : Result<void>());
   if (runtime.config().flag("operations")) {
     const auto table = operations();
-    world.agree(world.rank() != 0 ? Result<void>()
-                                  : show(runtime.config(), operations_text(table), table));
+    const auto text = [&] {
+      auto& device = runtime.device();
+      return operations_text(table, device.info().engine, missing_of(open_libraries(device)));
+    };
+    world.agree(world.rank() != 0 ? Result<void>() : show(runtime.config(), text(), table));
     return kExitSuccess;
   }
   await_standbys(runtime);
-  const auto texts = world.gather_text(describe_rank(runtime).dump());
+  const auto texts = world.gather_text(app::json_text(describe_rank(runtime)));
   Result<void> written;
   if (world.rank() == 0) {
     nlohmann::json all = {{"app", "troupe-info"},

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,11 +45,17 @@ nlohmann::json operations() {
   return list;
 }
 
-std::string operations_text(const nlohmann::json& operations) {
+std::string operations_text(const nlohmann::json& operations, const std::string& engine,
+                            const std::set<std::string>& missing) {
   std::vector<std::array<std::string, 3>> rows = {
       {"operation", std::string(kEngines[0]), std::string(kEngines[1])}};
-  for (const auto& [name, engines] : operations.items())
-    rows.push_back({name, cell_of(engines["cpu"]), cell_of(engines["cuda"])});
+  for (const auto& [name, engines] : operations.items()) {
+    auto& row = rows.emplace_back(std::array{name, std::string(), std::string()});
+    for (std::size_t i = 0; i < std::size(kEngines); ++i) {
+      const bool here = kEngines[i] != engine || !missing.contains(name.substr(0, name.find('.')));
+      row[i + 1] = here ? cell_of(engines[std::string(kEngines[i])]) : "not installed";
+    }
+  }
   std::array<std::size_t, 2> widths{};
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

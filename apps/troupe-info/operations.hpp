@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,9 @@ namespace troupe::info {
 nlohmann::json operations();
 
 /// The same as a table, a line for each operation. Columns are two or more spaces apart; "any" is
-/// every dtype, "unsupported" none.
-std::string operations_text(const nlohmann::json& operations);
+/// every dtype, "unsupported" none. Of libraries that are `missing` for this engine it says "not
+/// installed".
+std::string operations_text(const nlohmann::json& operations, const std::string& engine,
+                            const std::set<std::string>& missing);
 
 }  // namespace troupe::info

@@ -13,6 +13,7 @@
 
 #include "measure.hpp"
 #include "report.hpp"
+#include "report_file.hpp"
 #include "troupe_side.hpp"
 
 namespace troupe::perf {
@@ -131,6 +132,8 @@ int run(Runtime& runtime) {
   const auto options = parse_options(runtime.config()).take();
   const auto engine = runtime.device().info().engine;
   world.agree(check_against_world(options, world.size(), engine));
+  for (const auto& path : options.json)
+    world.agree(world.rank() == 0 ? app::check_report_file(path) : Result<void>());
   const int size = options.group == 0 ? world.size() : options.group;
   const int colour = world.rank() / size;
   world.agree(check_iterations(options, size));

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include <nlohmann/json.hpp>
+
+#include "report_file.hpp"
 
 namespace troupe::perf {
 namespace {
@@ -198,11 +196,7 @@ Result<void> write_json(const std::string& path, const Report& report, const Set
   json["seconds"] = report.seconds;
   json["out_of_bounds"] = {{"count", report.failures()}, {"okay", report.failures() == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", report.average_bus()}};
-  std::ofstream file(path);
-  file << json.dump(1) << '\n';
-  file.close();
-  if (!file) return Error{Errc::io, errno, path + ": " + std::strerror(errno)};
-  return {};
+  return app::write_report_file(path, app::json_text(json, 1));
 }
 
 }  // namespace troupe::perf

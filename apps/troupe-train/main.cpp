@@ -17,6 +17,7 @@ namespace {
 /// What is wrong in a way that only this rank, or only the job, can tell.
 Result<std::vector<std::uint8_t>> text_of(World& world, const Options& options) {
   world.agree(check_ranks(options.faults, world.size()));
+  app::require_report_file(world, options.json);
   auto text = options.text.empty() ? Result(made_text()) : read_text(options.text);
   world.agree(text.ok() ? Result<void>() : Result<void>(text.error()));
   const auto hashes = world.gather_values(hash_of(text->data(), text->size()));

@@ -18,4 +18,8 @@ nlohmann::json describe(const DeviceInfo& device) {
           {"compute_capability", device.compute_capability}};
 }
 
+std::string to_text(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace troupe::host

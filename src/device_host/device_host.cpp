@@ -108,7 +108,7 @@ DeviceHost::~DeviceHost() {
 
 void DeviceHost::say_ready_or_prepare() {
   const auto say_ready = [this] {
-    send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
+    send({.kind = wire::ControlKind::ready}, to_text(describe(engine_->description())));
   };
   const auto standby = static_cast<wire::Standby>(options_.standby);
   if (standby != wire::Standby::alone) say_ready();

@@ -34,7 +34,7 @@ extern "C" __attribute__((visibility("default"))) int troupe_device_host_list(ch
   if (devices.ok()) {
     for (const auto& device : *devices) list.push_back(troupe::host::describe(device));
   }
-  const std::string text = devices.ok() ? list.dump() : devices.error().message;
+  const std::string text = devices.ok() ? troupe::host::to_text(list) : devices.error().message;
   const int length = std::snprintf(buffer, static_cast<std::size_t>(capacity), "%s", text.c_str());
   return devices.ok() && length < capacity ? length : -1;
 }

@@ -82,6 +82,23 @@ TEST(FileSystem, ThatCannotTakeTheReport) {
                  {"/nonexistent/report.json"});
 }
 
+TEST(FileSystem, ThatCannotTakeTheReportIsFoundOutBeforeTheWork) {
+  const Scratch scratch;
+  const auto folder = scratch.file("").string();
+  Job job(Job::kNoMpirun, {"--stencil", "4", "--json", folder});
+  EXPECT_EQ(job.wait(), 2) << job.out() << job.err();
+  EXPECT_EQ(job.out(), "") << "it tells of a result that is lost";
+  EXPECT_NE(job.err().find(folder), std::string::npos) << job.err();
+}
+
+/// Memory that processes share counts as files.
+TEST(FileSystem, OfWhichFilesMayNotBeAsLargeAsASegment) {
+  expect_refused(
+      Job::kNoMpirun, {"--stencil", "4"},
+      {"pinned-pool of 134217728 bytes", "100000000 bytes", "ulimit -f", "--pinned-pool"},
+      {.environment = {"TROUPE_PINNED_POOL=128MiB"}, .starter = {"prlimit", "--fsize=100000000"}});
+}
+
 // Matrices
 
 TEST(Matrix, OfFewerRowsThanRanks) {

@@ -94,6 +94,7 @@ struct JobOptions {
   std::vector<std::string> environment = {};  ///< "NAME=value", for the ranks
   std::chrono::seconds limit{300};            ///< then it is killed and counts as hung
   bool choose_engine = true;                  ///< pass --engine as TROUPE_TEST_BACKEND says
+  std::vector<std::string> starter = {};      ///< a command that starts each rank, with arguments
 };
 
 /// One run of the program: under mpirun, or started by itself (an MPI singleton) if `ranks` is
@@ -118,6 +119,7 @@ class Job {
       words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)};
     words.insert(words.end(), {"env", mark_});
     words.insert(words.end(), options.environment.begin(), options.environment.end());
+    words.insert(words.end(), options.starter.begin(), options.starter.end());
     words.push_back(TROUPE_TEST_PROGRAM);
     if (options.choose_engine) words.insert(words.end(), {"--engine", engine()});
     words.insert(words.end(), arguments.begin(), arguments.end());

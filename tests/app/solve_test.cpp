@@ -34,6 +34,40 @@ void expect_solution(const Json& report, double tolerance) {
   EXPECT_LE(report["true_relative_residual"].get<double>(), 20 * tolerance);
 }
 
+/// Nobody reads what is printed; all else goes on, and what is opened has other numbers.
+TEST(ClosedDescriptors, AreNobodyElses) {
+  const Scratch scratch;
+  const auto file = scratch.file("report.json");
+  const Arguments arguments{"--stencil", "8", "--json", file.string()};
+  const auto without = [](const std::string& closed) {
+    return JobOptions{.starter = {"sh", "-c", "exec \"$@\" " + closed, "sh"}};
+  };
+  {
+    Job job(Job::kNoMpirun, arguments, without("2>&-"));
+    EXPECT_EQ(job.wait(), 0) << job.out();
+    EXPECT_NE(job.out().find("converged"), std::string::npos) << job.out();
+  }
+  for (const auto* closed : {">&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    fs::remove(file);
+    Job job(Job::kNoMpirun, arguments, without(closed));
+    EXPECT_EQ(job.wait(), 1) << closed << ": what was printed is lost\n" << job.err();
+    const auto report = Json::parse(read_file(file), nullptr, false);
+    EXPECT_TRUE(report.value("converged", false)) << closed;
+    EXPECT_TRUE(job.nothing_left());
+  }
+}
+
+/// A path is any bytes.
+TEST(Solve, APathThatIsNoTextIsReportedAllTheSame) {
+  const Scratch scratch;
+  const auto matrix = scratch.write("m\xff.mtx",
+                                    "%%MatrixMarket matrix coordinate real symmetric\n"
+                                    "3 3 3\n1 1 2\n2 2 3\n3 3 4\n");
+  const auto report = solve(Job::kNoMpirun, {"--matrix", matrix.string()});
+  EXPECT_TRUE(report.value("converged", false));
+  EXPECT_NE(report.dump().find("m\xef\xbf\xbd.mtx"), std::string::npos) << report.dump();
+}
+
 /// The same iterations, and at every check the same residual: on the cpu engine bit by bit, where
 /// reductions may be ordered otherwise to rounding.
 void expect_same(const Json& a, const Json& b) {
