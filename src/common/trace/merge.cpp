@@ -282,9 +282,10 @@ class RankWriter {
   void write(const Span& span, const std::string& text) {
     if (span.kind == SpanKind::health) return write_health(part_->on_rank0(span.begin), text);
     const auto tid = span.kind == SpanKind::commit ? kCommitThread : kRecoveryThread;
-    const std::string_view category = span.kind == SpanKind::commit  ? "commit"
-                                      : span.kind == SpanKind::phase ? "phase"
-                                                                     : "recovery";
+    const std::string_view category = span.kind == SpanKind::commit      ? "commit"
+                                      : span.kind == SpanKind::phase     ? "phase"
+                                      : span.kind == SpanKind::formation ? "formation"
+                                                                         : "recovery";
     const auto begin = part_->on_rank0(span.begin), end = part_->on_rank0(span.end);
     events_->slice(pid_, tid, category, text, begin, end, "");
     if (part_->head().rank == 0) events_->slice(kWorldProcess, tid, category, text, begin, end, "");

@@ -50,7 +50,8 @@ enum class SpanKind : std::uint32_t {
   recovery = 1,
   phase,
   commit,
-  health  ///< what the GPU said of itself, at one time
+  health,    ///< what the GPU said of itself, at one time
+  formation  ///< of the world, at the program's start
 };
 
 /// Something that took a while, or happened; its text follows.

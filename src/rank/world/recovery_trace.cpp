@@ -29,13 +29,14 @@ void RecoveryTrace::recovered(std::uint32_t epoch, const std::vector<Recovery>& 
     text += (text.empty() ? "recovery: rank " : "; rank ") + std::to_string(report.rank) + " (" +
             report.kind + ")";
   }
-  if (text.empty()) text = "the world forms";
+  const bool first = text.empty();
+  if (first) text = "the world forms";
   const auto began = phase_ == Phase::active ? recovered_ : recovery_since_;
   const auto detect = std::chrono::nanoseconds(static_cast<std::int64_t>(detect_ms * 1e6));
   const auto struck = std::max(began - detect, before);
   if (struck < began) collector_->span(trace::SpanKind::phase, struck, began, "detect");
-  collector_->span(trace::SpanKind::recovery, struck, recovered_,
-                   text + ", epoch " + std::to_string(epoch));
+  collector_->span(first ? trace::SpanKind::formation : trace::SpanKind::recovery, struck,
+                   recovered_, text + ", epoch " + std::to_string(epoch));
 }
 
 }  // namespace troupe::rank_process

@@ -12,7 +12,7 @@
 namespace troupe::rank_process {
 
 /// What a rank traces of the recoveries of its world: a span of each phase, and one of the whole
-/// from the fault on.
+/// from the fault on; likewise of its first formation, which is no recovery.
 class RecoveryTrace {
  public:
   /// nullptr: nothing is traced.
