@@ -41,7 +41,9 @@ nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
 std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step) {
   auto text = fmt::format("Recoveries: {}\n", recoveries.size());
   for (const auto& one : recoveries) {
-    const auto where = one.iteration < 0 ? "" : fmt::format(", in {} {}", step, one.iteration);
+    // The program runs ahead of its device, which may have been lost in an earlier one.
+    const auto where = one.iteration < 0 ? fmt::format(", before the first {}", step)
+                                         : fmt::format(", noticed in {} {}", step, one.iteration);
     text += fmt::format("  rank {}, {}{}: {:.1f} ms until epoch {}, {} {}s repeated\n", one.rank,
                         one.kind, where, one.total_ms, one.epoch, one.repeated_iterations, step);
   }

@@ -13,10 +13,6 @@ using memory::FaultKind;
 const std::string kNoPhase = "none";
 const std::string kAll = "all";
 
-bool needs_gpu(FaultKind kind) {
-  return kind >= FaultKind::illegal_address;
-}
-
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < memory::kFaultKindCount; ++i)

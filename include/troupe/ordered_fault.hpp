@@ -23,12 +23,17 @@ struct OrderedFault {
 class Device;
 class Runtime;
 
-/// Those that this rank is to suffer, until they have struck. One thread at a time.
+/// Those that this rank is to suffer, until they have struck. At the end it says which have not.
+/// One thread at a time.
 class FaultsOfRank {
  public:
   FaultsOfRank() = default;
   /// This rank's of `all`. Those that wait for a phase of a recovery are the world's from now on.
+  /// All ranks make one. Throws CollectiveException (invalid): the engine lacks a kind of fault.
   FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all);
+  FaultsOfRank(FaultsOfRank&&) = default;
+  FaultsOfRank& operator=(FaultsOfRank&&) = default;
+  ~FaultsOfRank();
   /// Those strike whose iteration is one of `count` from `first` on, each once. True if a device
   /// host was struck.
   bool strike(std::int64_t first, std::int64_t count = 1);

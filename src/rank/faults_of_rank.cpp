@@ -1,18 +1,34 @@
 #include <troupe/ordered_fault.hpp>
 #include <troupe/runtime.hpp>
 
+#include "common/core/log.hpp"
+
 namespace troupe {
 
 FaultsOfRank::FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all)
     : device_(&runtime.device()) {
   auto& world = runtime.world();
+  const auto& engine = device_->info().engine;
   for (const auto& fault : all) {
+    if (!fault.failing_gpu && needs_gpu(fault.kind) && engine != "cuda") {
+      throw CollectiveException({Errc::invalid, 0,
+                                 "--fault: " + std::string(to_string(fault.kind)) +
+                                     " happens on GPUs only, and the engine is " + engine});
+    }
     if (fault.rank != world.rank()) continue;
     if (fault.phase.empty()) {
       waiting_.push_back(fault);
     } else {
       world.inject_in_phase(fault.kind, fault.phase);
     }
+  }
+}
+
+FaultsOfRank::~FaultsOfRank() {
+  for (const auto& fault : waiting_) {
+    log::warn(
+        "world", "--fault {}@{}:{} has not struck: the program did not come to that iteration",
+        fault.failing_gpu ? "failing-gpu" : to_string(fault.kind), fault.iteration, fault.rank);
   }
 }
 

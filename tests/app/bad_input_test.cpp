@@ -210,6 +210,9 @@ TEST(Usage, BadFaults) {
     expect_refused(Job::kNoMpirun, {"--stencil", "8", "--fault", fault}, {"--fault", fault});
   }
   expect_refused(Job::kNoMpirun, {"--stencil", "8", "--fault", "kill@5:7"}, {"--fault", "7"});
+  if (on_cuda()) return;
+  for (const std::string fault : {"trap@5:0", "illegal-address@form:0"})
+    expect_refused(Job::kNoMpirun, {"--stencil", "8", "--fault", fault}, {"--fault", "GPUs only"});
 }
 
 TEST(Usage, OneLineFromAllRanksTogether) {

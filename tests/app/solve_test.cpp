@@ -286,6 +286,21 @@ TEST(Completion, MakesNoDifference) {
 
 // Ends
 
+TEST(Faults, ThatNeverStrikeAreNamedAtTheEnd) {
+  Job job(ranks_here(2), {"--stencil", "8", "--fault", "kill@99999:0", "--fault", "segv@form:0"});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  const auto lines = [&](std::string_view words) {
+    std::size_t found = 0;
+    for (auto at = job.err().find(words); at != std::string::npos;
+         at = job.err().find(words, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(lines("--fault kill@99999:0 has not struck"), 1u) << job.err();
+  EXPECT_EQ(lines("segv that was ordered for form has not struck"), 1u) << job.err();
+  EXPECT_NE(job.out().find("Recoveries: 0"), std::string::npos) << job.out();
+}
+
 TEST(Status, OfARunThatDoesNotConvergeIsOne) {
   Job job(ranks_here(2), {"--stencil", "12", "--max-iter", "3", "--tol", "1e-12"});
   EXPECT_EQ(job.wait(), 1) << job.out() << job.err();

@@ -28,6 +28,10 @@ constexpr std::string_view to_string(FaultKind kind) noexcept {
                                                         "trap", "assert",         "misaligned"};
   return kNames[static_cast<std::size_t>(kind)];
 }
+/// Whether it is one of a CUDA context, which the cpu engine does not have.
+constexpr bool needs_gpu(FaultKind kind) noexcept {
+  return kind >= FaultKind::illegal_address;
+}
 /// The kind of that name; nothing if there is none.
 constexpr std::optional<FaultKind> fault_kind(std::string_view name) noexcept {
   for (std::size_t i = 0; i < kFaultKindCount; ++i) {

@@ -61,6 +61,15 @@ void WorldStatus::inject_in_phase(memory::FaultKind kind, Phase phase) {
   ordered_faults_.emplace_back(phase, kind);
 }
 
+void WorldStatus::tell_faults_left() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [phase, kind] : ordered_faults_) {
+    log::warn("world",
+              "the {} that was ordered for {} has not struck: no recovery came to that phase",
+              to_string(kind), to_string(phase));
+  }
+}
+
 bool WorldStatus::standby_ready() const {
   const std::lock_guard lock(mutex_);
   return active_ && standby_ && standby_world_formed_;

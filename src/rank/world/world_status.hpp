@@ -66,6 +66,8 @@ class WorldStatus {
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   /// Commits that all ranks have, over all runs.
   [[nodiscard]] std::uint64_t commits() const;
+  /// Says which faults were ordered for phases that have not come.
+  void tell_faults_left() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
   /// All standbys are ready and have formed their communicator.
   [[nodiscard]] bool standby_ready() const;
