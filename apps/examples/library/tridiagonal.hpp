@@ -81,7 +81,8 @@ class Calls {
   /// x = the solutions for the right sides b; x may be b. The future's value is 0; a pivot that is
   /// zero fails it with Errc::numeric, whose native code is 1 + the row. On the rank's own device.
   template <troupe::RealElement T>
-  troupe::Future<std::int32_t> solve(const Matrices<Ref<T>>& a, const Ref<T>& b, const Ref<T>& x) {
+  troupe::Future<std::int32_t> solve(const Matrices<Ref<T>>& a, const Ref<T>& b,
+                                     const Ref<T>& x) const {
     auto op = with_matrices<Solve, T>(a);
     op.b = b.operand(), op.x = x.operand();
     return troupe::detail::submit_exact_for_value<std::int32_t>(
@@ -91,7 +92,7 @@ class Calls {
   /// r = b - A x; r may be b.
   template <troupe::RealElement T>
   troupe::Future<void> residual(const Matrices<Ref<T>>& a, const Ref<T>& x, const Ref<T>& b,
-                                const Ref<T>& r) {
+                                const Ref<T>& r) const {
     auto op = with_matrices<Residual, T>(a);
     op.x = x.operand(), op.b = b.operand(), op.r = r.operand();
     return troupe::detail::submit_exact(*submitter_, op,

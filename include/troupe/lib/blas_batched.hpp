@@ -130,7 +130,8 @@ class BlasBatches : public BlasLevel3<Refs> {
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm_batched(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
       const BatchOptions& batch, ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0))
+  const {
     auto op = detail::of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = batch.batch;
     op.stride_a = batch.stride_a, op.stride_b = batch.stride_b, op.stride_c = batch.stride_c;
@@ -143,7 +144,8 @@ class BlasBatches : public BlasLevel3<Refs> {
       std::type_identity_t<std::span<const Ref<T>>> a,
       std::type_identity_t<std::span<const Ref<T>>> b, const std::vector<Ref<T>>& c,
       const GemmOptions& shape, ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0))
+  const {
     auto op = detail::of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = static_cast<std::int64_t>(c.size());
     std::vector<TailOperand> tail;
@@ -158,7 +160,7 @@ class BlasBatches : public BlasLevel3<Refs> {
   Future<void> gemm_indexed(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
                             const Ref<std::int64_t>& offsets, const GemmOptions& shape,
                             ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-                            ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+                            ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) const {
     auto op = detail::of_shape<blas::GemmIndexed>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = offsets.length() / 3;
     op.a = a.operand(), op.b = b.operand(), op.c = c.operand(), op.offsets = offsets.operand();

@@ -107,7 +107,8 @@ class BlasProducts : public BlasLists<Refs> {
   requires(blas::combines(dtype_of<A>, dtype_of<C>, compute)) Future<void> gemm_ex(
       blas::Transpose transpose_a, blas::Transpose transpose_b,
       ScalarArgument<detail::ScaleOf<A, compute>> alpha, const Matrix<A>& a, const Matrix<A>& b,
-      ScalarArgument<detail::ScaleOf<A, compute>> beta, const Matrix<C>& c) {
+      ScalarArgument<detail::ScaleOf<A, compute>> beta, const Matrix<C>& c)
+  const {
     const bool plain_a = transpose_a == blas::Transpose::no,
                plain_b = transpose_b == blas::Transpose::no;
     blas::GemmEx op;

@@ -240,7 +240,7 @@ class BlasLevel1 {
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> &&
       (FieldElement<T> || NarrowElement<T>)Future<void> axpy(ScalarArgument<ScalarTypeOf<T>> alpha,
-                                                             const X& x, const Y& y) {
+                                                             const X& x, const Y& y) const {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Axpy{dtype_of<T>,  u.length,           u.increment,       v.increment,
@@ -252,41 +252,40 @@ class BlasLevel1 {
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> &&
       (FieldElement<T> || NarrowElement<T>)Future<void> scal(ScalarArgument<ScalarTypeOf<T>> alpha,
-                                                             const X& x) {
+                                                             const X& x) const {
     return scale(alpha.wire(), x, blas::ScalarKind::own);
   }
   /// The same of a complex vector by a real scalar.
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> && ComplexElement<T> Future<void> scal_real(
-      ScalarArgument<RealOf<T>> alpha, const X& x) {
-    return scale(alpha.wire(), x, blas::ScalarKind::real);
-  }
+      ScalarArgument<RealOf<T>> alpha, const X& x)
+  const { return scale(alpha.wire(), x, blas::ScalarKind::real); }
   /// result[0] = x . y, without conjugation: dotu of complex vectors
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> &&
       (FieldElement<T> || NarrowElement<T>)Future<void> dot(const X& x, const Y& y,
-                                                            const Ref<T>& result) {
+                                                            const Ref<T>& result) const {
     return product(x, y, result, blas::Conjugate::no);
   }
   /// result[0] = x^H y
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && ComplexElement<T> Future<void> dotc(const X& x, const Y& y,
-                                                                           const Ref<T>& result) {
-    return product(x, y, result, blas::Conjugate::yes);
-  }
+                                                                           const Ref<T>& result)
+  const { return product(x, y, result, blas::Conjugate::yes); }
   /// result[0] = the Euclidean norm of x
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> &&
       (FieldElement<T> || NarrowElement<T>)Future<void> nrm2(const X& x,
-                                                             const Ref<RealOf<T>>& result) {
+                                                             const Ref<RealOf<T>>& result) const {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Nrm2{dtype_of<T>, u.length, u.increment,
                                                   u.buffer.operand(), result.operand()});
   }
   /// result[0] = sum of |Re x_i| + |Im x_i|
   template <class X, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> asum(
-      const X& x, const Ref<RealOf<T>>& result) {
+  requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> asum(const X& x,
+                                                                      const Ref<RealOf<T>>& result)
+  const {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Asum{dtype_of<T>, u.length, u.increment,
                                                   u.buffer.operand(), result.operand()});
@@ -294,48 +293,44 @@ class BlasLevel1 {
   /// result[0] = where x is largest, from 0 on; see blas::Iamax
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> iamax(
-      const X& x, const Ref<std::int64_t>& result) {
-    return extreme(blas::Iamax::Which::largest, x, result);
-  }
+      const X& x, const Ref<std::int64_t>& result)
+  const { return extreme(blas::Iamax::Which::largest, x, result); }
   /// The same where it is smallest.
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> iamin(
-      const X& x, const Ref<std::int64_t>& result) {
-    return extreme(blas::Iamax::Which::smallest, x, result);
-  }
+      const X& x, const Ref<std::int64_t>& result)
+  const { return extreme(blas::Iamax::Which::smallest, x, result); }
   /// y = x
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> copy(const X& x, const Y& y) {
-    return move<blas::Copy>(x, y);
-  }
+  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> copy(const X& x, const Y& y)
+  const { return move<blas::Copy>(x, y); }
   /// x and y change places
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> swap(const X& x, const Y& y) {
-    return move<blas::Swap>(x, y);
-  }
+  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> swap(const X& x, const Y& y)
+  const { return move<blas::Swap>(x, y); }
   /// A rotation of the points (x_i, y_i); see blas::Rot
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> rot(const X& x, const Y& y,
                                                                         ScalarArgument<RealOf<T>> c,
-                                                                        ScalarArgument<T> s) {
-    return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::own);
-  }
+                                                                        ScalarArgument<T> s)
+  const { return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::own); }
   /// The same of complex points by a real sine.
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && ComplexElement<T> Future<void> rot_real(
-      const X& x, const Y& y, ScalarArgument<RealOf<T>> c, ScalarArgument<RealOf<T>> s) {
-    return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::real);
-  }
+      const X& x, const Y& y, ScalarArgument<RealOf<T>> c, ScalarArgument<RealOf<T>> s)
+  const { return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::real); }
   /// See blas::Rotg; one element each.
   template <FieldElement T>
-  Future<void> rotg(const Ref<T>& a, const Ref<T>& b, const Ref<RealOf<T>>& c, const Ref<T>& s) {
+  Future<void> rotg(const Ref<T>& a, const Ref<T>& b, const Ref<RealOf<T>>& c,
+                    const Ref<T>& s) const {
     return detail::submit(
         *submitter_, blas::Rotg{dtype_of<T>, a.operand(), b.operand(), c.operand(), s.operand()});
   }
   /// See blas::Rotm; `param` has five elements.
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && RealElement<T> Future<void> rotm(const X& x, const Y& y,
-                                                                        const Ref<T>& param) {
+                                                                        const Ref<T>& param)
+  const {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Rotm{dtype_of<T>,        u.length,           u.increment,    v.increment,
@@ -346,7 +341,7 @@ class BlasLevel1 {
   /// See blas::Rotmg; `param` has five elements, all else is one.
   template <RealElement T>
   Future<void> rotmg(const Ref<T>& d1, const Ref<T>& d2, const Ref<T>& x1, const Ref<T>& y1,
-                     const Ref<T>& param) {
+                     const Ref<T>& param) const {
     return detail::submit(*submitter_, blas::Rotmg{dtype_of<T>, d1.operand(), d2.operand(),
                                                    x1.operand(), y1.operand(), param.operand()});
   }
@@ -357,19 +352,19 @@ class BlasLevel1 {
  private:
   /// Two vectors of the same length.
   template <class Make, class X, class Y>
-  Future<void> pair(Make&& make, const X& x, const Y& y) {
+  Future<void> pair(Make&& make, const X& x, const Y& y) const {
     const auto u = detail::vector_of(x);
     const auto v = detail::vector_of(y);
     return detail::submit_exact(*submitter_, make(u, v), {{"y", v.length, u.length}});
   }
   template <class X>
-  Future<void> scale(const Scalar& alpha, const X& x, blas::ScalarKind kind) {
+  Future<void> scale(const Scalar& alpha, const X& x, blas::ScalarKind kind) const {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Scal{dtype_of<typename X::value_type>, u.length,
                                                   u.increment, alpha, u.buffer.operand(), kind, 0});
   }
   template <class X, class Y, class R>
-  Future<void> product(const X& x, const Y& y, const R& result, blas::Conjugate conjugate) {
+  Future<void> product(const X& x, const Y& y, const R& result, blas::Conjugate conjugate) const {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Dot{dtype_of<typename X::value_type>,
@@ -385,14 +380,15 @@ class BlasLevel1 {
         x, y);
   }
   template <class X>
-  Future<void> extreme(blas::Iamax::Which which, const X& x, const Ref<std::int64_t>& result) {
+  Future<void> extreme(blas::Iamax::Which which, const X& x,
+                       const Ref<std::int64_t>& result) const {
     const auto u = detail::vector_of(x);
     return detail::submit(
         *submitter_, blas::Iamax{dtype_of<typename X::value_type>, which, 0, u.length, u.increment,
                                  u.buffer.operand(), result.operand()});
   }
   template <class Op, class X, class Y>
-  Future<void> move(const X& x, const Y& y) {
+  Future<void> move(const X& x, const Y& y) const {
     return pair(
         [](const auto& u, const auto& v) {
           return Op{dtype_of<typename X::value_type>,
@@ -406,7 +402,7 @@ class BlasLevel1 {
   }
   template <class X, class Y>
   Future<void> rotate(const X& x, const Y& y, const Scalar& c, const Scalar& s,
-                      blas::ScalarKind sine) {
+                      blas::ScalarKind sine) const {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Rot{dtype_of<typename X::value_type>,

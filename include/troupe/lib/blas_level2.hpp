@@ -204,7 +204,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   /// y = alpha op(A) x + beta y
   template <FieldElement T>
   Future<void> gemv(const Ref<T>& a, const Ref<T>& x, const Ref<T>& y, const GemvOptions& shape,
-                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
+                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) const {
     return detail::submit(*submitter_,
                           blas::Gemv{dtype_of<T>, shape.transpose, 0, shape.m, shape.n,
                                      shape.lda != 0 ? shape.lda : shape.m, 1, 1, alpha.wire(),
@@ -214,7 +214,8 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   requires VectorsOf<Refs, T, X, Y> Future<void> gemv(blas::Transpose transpose,
                                                       ScalarArgument<T> alpha, const Matrix<T>& a,
                                                       const X& x, ScalarArgument<T> beta,
-                                                      const Y& y) {
+                                                      const Y& y)
+  const {
     blas::Gemv op;
     op.m = a.rows, op.n = a.columns;
     return product(op, transpose, alpha, a, x, beta, y);
@@ -225,7 +226,8 @@ class BlasLevel2 : public BlasLevel1<Refs> {
                                                       std::int64_t kl, std::int64_t ku,
                                                       ScalarArgument<T> alpha, const Matrix<T>& a,
                                                       const X& x, ScalarArgument<T> beta,
-                                                      const Y& y) {
+                                                      const Y& y)
+  const {
     blas::Gbmv op;
     op.m = m, op.n = a.columns, op.kl = kl, op.ku = ku;
     return product(op, transpose, alpha, a, x, beta, y, {"a column of a", a.rows, kl + ku + 1});
@@ -235,43 +237,41 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> symv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Matrix<T>& a, const X& x,
-                                                      ScalarArgument<T> beta, const Y& y) {
-    return symmetric(full(a), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
-  }
+                                                      ScalarArgument<T> beta, const Y& y)
+  const { return symmetric(full(a), blas::Symmetry::symmetric, uplo, alpha, x, beta, y); }
   /// The same for a Hermitian A.
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hemv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Matrix<T>& a, const X& x,
-                                                      ScalarArgument<T> beta, const Y& y) {
-    return symmetric(full(a), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
-  }
+                                                      ScalarArgument<T> beta, const Y& y)
+  const { return symmetric(full(a), blas::Symmetry::hermitian, uplo, alpha, x, beta, y); }
   /// The same for an A with k diagonals beside the main one.
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> sbmv(blas::Uplo uplo, std::int64_t k,
                                                       ScalarArgument<T> alpha, const Matrix<T>& a,
                                                       const X& x, ScalarArgument<T> beta,
-                                                      const Y& y) {
-    return symmetric(banded(a, k), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
-  }
+                                                      const Y& y)
+  const { return symmetric(banded(a, k), blas::Symmetry::symmetric, uplo, alpha, x, beta, y); }
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hbmv(blas::Uplo uplo, std::int64_t k,
                                                       ScalarArgument<T> alpha, const Matrix<T>& a,
                                                       const X& x, ScalarArgument<T> beta,
-                                                      const Y& y) {
-    return symmetric(banded(a, k), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
-  }
+                                                      const Y& y)
+  const { return symmetric(banded(a, k), blas::Symmetry::hermitian, uplo, alpha, x, beta, y); }
   /// The same for a packed A.
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> spmv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Ref<T>& a, const X& x,
-                                                      ScalarArgument<T> beta, const Y& y) {
+                                                      ScalarArgument<T> beta, const Y& y)
+  const {
     return symmetric(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                      x, beta, y);
   }
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hpmv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Ref<T>& a, const X& x,
-                                                      ScalarArgument<T> beta, const Y& y) {
+                                                      ScalarArgument<T> beta, const Y& y)
+  const {
     return symmetric(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo, alpha,
                      x, beta, y);
   }
@@ -279,60 +279,58 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   /// A = alpha x y^T + A; geru of complex numbers
   template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> ger(ScalarArgument<T> alpha, const X& x,
-                                                     const Y& y, const Matrix<T>& a) {
-    return outer(blas::Conjugate::no, alpha, x, y, a);
-  }
+                                                     const Y& y, const Matrix<T>& a)
+  const { return outer(blas::Conjugate::no, alpha, x, y, a); }
   /// A = alpha x y^H + A
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> gerc(ScalarArgument<T> alpha, const X& x,
-                                                      const Y& y, const Matrix<T>& a) {
-    return outer(blas::Conjugate::yes, alpha, x, y, a);
-  }
+                                                      const Y& y, const Matrix<T>& a)
+  const { return outer(blas::Conjugate::yes, alpha, x, y, a); }
   /// One half of A = alpha x x^T + A
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> syr(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                  const X& x, const Matrix<T>& a) {
-    return rank_one(full(a), blas::Symmetry::symmetric, uplo, alpha.wire(), x);
-  }
+                                                  const X& x, const Matrix<T>& a)
+  const { return rank_one(full(a), blas::Symmetry::symmetric, uplo, alpha.wire(), x); }
   /// One half of A = alpha x x^H + A
   template <class X, ComplexElement T>
   requires VectorsOf<Refs, T, X> Future<void> her(blas::Uplo uplo, ScalarArgument<RealOf<T>> alpha,
-                                                  const X& x, const Matrix<T>& a) {
-    return rank_one(full(a), blas::Symmetry::hermitian, uplo, alpha.wire(), x);
-  }
+                                                  const X& x, const Matrix<T>& a)
+  const { return rank_one(full(a), blas::Symmetry::hermitian, uplo, alpha.wire(), x); }
   template <class X, RealElement T>
   requires VectorsOf<Refs, T, X> Future<void> spr(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                  const X& x, const Ref<T>& a) {
+                                                  const X& x, const Ref<T>& a)
+  const {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo,
                     alpha.wire(), x);
   }
   template <class X, ComplexElement T>
   requires VectorsOf<Refs, T, X> Future<void> hpr(blas::Uplo uplo, ScalarArgument<RealOf<T>> alpha,
-                                                  const X& x, const Ref<T>& a) {
+                                                  const X& x, const Ref<T>& a)
+  const {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo,
                     alpha.wire(), x);
   }
   /// One half of A = alpha x y^T + alpha y x^T + A
   template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> syr2(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                      const X& x, const Y& y, const Matrix<T>& a) {
-    return rank_two(full(a), blas::Symmetry::symmetric, uplo, alpha, x, y);
-  }
+                                                      const X& x, const Y& y, const Matrix<T>& a)
+  const { return rank_two(full(a), blas::Symmetry::symmetric, uplo, alpha, x, y); }
   /// One half of A = alpha x y^H + conj(alpha) y x^H + A
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> her2(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                      const X& x, const Y& y, const Matrix<T>& a) {
-    return rank_two(full(a), blas::Symmetry::hermitian, uplo, alpha, x, y);
-  }
+                                                      const X& x, const Y& y, const Matrix<T>& a)
+  const { return rank_two(full(a), blas::Symmetry::hermitian, uplo, alpha, x, y); }
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> spr2(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                      const X& x, const Y& y, const Ref<T>& a) {
+                                                      const X& x, const Y& y, const Ref<T>& a)
+  const {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                     x, y);
   }
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hpr2(blas::Uplo uplo, ScalarArgument<T> alpha,
-                                                      const X& x, const Y& y, const Ref<T>& a) {
+                                                      const X& x, const Y& y, const Ref<T>& a)
+  const {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo, alpha,
                     x, y);
   }
@@ -341,35 +339,36 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> trmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Matrix<T>& a,
-                                                   const X& x) {
-    return triangular<T>(full(a), blas::Trmv::Task::multiply, uplo, transpose, diagonal, x);
-  }
+                                                   const X& x)
+  const { return triangular<T>(full(a), blas::Trmv::Task::multiply, uplo, transpose, diagonal, x); }
   /// The solution of op(A) x' = x; A is stored in full
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> trsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Matrix<T>& a,
-                                                   const X& x) {
-    return triangular<T>(full(a), blas::Trmv::Task::solve, uplo, transpose, diagonal, x);
-  }
+                                                   const X& x)
+  const { return triangular<T>(full(a), blas::Trmv::Task::solve, uplo, transpose, diagonal, x); }
   /// x = op(A) x; A has k diagonals beside the main one
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tbmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, std::int64_t k,
-                                                   const Matrix<T>& a, const X& x) {
+                                                   const Matrix<T>& a, const X& x)
+  const {
     return triangular<T>(banded(a, k), blas::Trmv::Task::multiply, uplo, transpose, diagonal, x);
   }
   /// The solution of op(A) x' = x; A has k diagonals beside the main one
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tbsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, std::int64_t k,
-                                                   const Matrix<T>& a, const X& x) {
+                                                   const Matrix<T>& a, const X& x)
+  const {
     return triangular<T>(banded(a, k), blas::Trmv::Task::solve, uplo, transpose, diagonal, x);
   }
   /// x = op(A) x; A is packed
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tpmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Ref<T>& a,
-                                                   const X& x) {
+                                                   const X& x)
+  const {
     return triangular<T>(packed(a, detail::vector_of(x).length), blas::Trmv::Task::multiply, uplo,
                          transpose, diagonal, x);
   }
@@ -377,7 +376,8 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tpsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Ref<T>& a,
-                                                   const X& x) {
+                                                   const X& x)
+  const {
     return triangular<T>(packed(a, detail::vector_of(x).length), blas::Trmv::Task::solve, uplo,
                          transpose, diagonal, x);
   }
@@ -415,7 +415,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   /// What gemv and gbmv have in common.
   template <class Op, class M, class X, class Y, class F>
   Future<void> product(Op op, blas::Transpose transpose, const F& alpha, const M& a, const X& x,
-                       const F& beta, const Y& y, detail::Length rows = {}) {
+                       const F& beta, const Y& y, detail::Length rows = {}) const {
     const auto u = detail::vector_of(x);
     const auto v = detail::vector_of(y);
     op.dtype = dtype_of<typename M::value_type>;
@@ -430,7 +430,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
   template <class X, class Y, class F>
   Future<void> symmetric(const Stored& a, blas::Symmetry symmetry, blas::Uplo uplo, const F& alpha,
-                         const X& x, const F& beta, const Y& y) {
+                         const X& x, const F& beta, const Y& y) const {
     const auto u = detail::vector_of(x);
     const auto v = detail::vector_of(y);
     blas::Symv op;
@@ -444,7 +444,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
   template <class X, class Y, class F, class M>
   Future<void> outer(blas::Conjugate conjugate, const F& alpha, const X& x, const Y& y,
-                     const M& a) {
+                     const M& a) const {
     const auto u = detail::vector_of(x);
     const auto v = detail::vector_of(y);
     const blas::Ger op{dtype_of<typename X::value_type>,
@@ -464,7 +464,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
   template <class X>
   Future<void> rank_one(const Stored& a, blas::Symmetry symmetry, blas::Uplo uplo,
-                        const Scalar& alpha, const X& x) {
+                        const Scalar& alpha, const X& x) const {
     const auto u = detail::vector_of(x);
     blas::Syr op;
     op.dtype = dtype_of<typename X::value_type>;
@@ -474,7 +474,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
   template <class X, class Y, class F>
   Future<void> rank_two(const Stored& a, blas::Symmetry symmetry, blas::Uplo uplo, const F& alpha,
-                        const X& x, const Y& y) {
+                        const X& x, const Y& y) const {
     const auto u = detail::vector_of(x);
     const auto v = detail::vector_of(y);
     blas::Syr2 op;
@@ -487,7 +487,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
   template <class T, class X>
   Future<void> triangular(const Stored& a, blas::Trmv::Task task, blas::Uplo uplo,
-                          blas::Transpose transpose, blas::Diagonal diagonal, const X& x) {
+                          blas::Transpose transpose, blas::Diagonal diagonal, const X& x) const {
     const auto u = detail::vector_of(x);
     blas::Trmv op;
     op.dtype = dtype_of<T>;

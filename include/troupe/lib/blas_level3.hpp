@@ -275,7 +275,8 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
       ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0))
+  const {
     auto op = detail::of_shape<blas::Gemm>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.a = a.operand(), op.b = b.operand(), op.c = c.operand();
     return detail::submit(*submitter_, op);
@@ -284,7 +285,8 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
       blas::Transpose transpose_a, blas::Transpose transpose_b,
       ScalarArgument<ScalarTypeOf<T>> alpha, const Matrix<T>& a, const Matrix<T>& b,
-      ScalarArgument<ScalarTypeOf<T>> beta, const Matrix<T>& c) {
+      ScalarArgument<ScalarTypeOf<T>> beta, const Matrix<T>& c)
+  const {
     const bool plain = transpose_a == blas::Transpose::no;
     auto op = of_matrices<blas::Gemm>(a, c);
     op.transpose_a = transpose_a, op.transpose_b = transpose_b;
@@ -300,32 +302,32 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   /// C = alpha A B + beta C (left), alpha B A + beta C (right) of a symmetric A
   template <FieldElement T>
   Future<void> symm(blas::Side side, blas::Uplo uplo, ScalarArgument<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) {
+                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) const {
     return symmetric(blas::Symmetry::symmetric, side, uplo, alpha, a, b, beta, c);
   }
   /// The same for a Hermitian A.
   template <ComplexElement T>
   Future<void> hemm(blas::Side side, blas::Uplo uplo, ScalarArgument<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) {
+                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) const {
     return symmetric(blas::Symmetry::hermitian, side, uplo, alpha, a, b, beta, c);
   }
   /// One half of C = alpha op(A) op(A)^T + beta C
   template <FieldElement T>
   Future<void> syrk(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
-                    const Matrix<T>& a, ScalarArgument<T> beta, const Matrix<T>& c) {
+                    const Matrix<T>& a, ScalarArgument<T> beta, const Matrix<T>& c) const {
     return rank_k(blas::Symmetry::symmetric, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(A)^H + beta C
   template <ComplexElement T>
   Future<void> herk(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<RealOf<T>> alpha,
-                    const Matrix<T>& a, ScalarArgument<RealOf<T>> beta, const Matrix<T>& c) {
+                    const Matrix<T>& a, ScalarArgument<RealOf<T>> beta, const Matrix<T>& c) const {
     return rank_k(blas::Symmetry::hermitian, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^T + alpha op(B) op(A)^T + beta C
   template <FieldElement T>
   Future<void> syr2k(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<T> beta,
-                     const Matrix<T>& c) {
+                     const Matrix<T>& c) const {
     return rank_2k(blas::Syr2k::Products::both, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
@@ -333,7 +335,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <ComplexElement T>
   Future<void> her2k(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<RealOf<T>> beta,
-                     const Matrix<T>& c) {
+                     const Matrix<T>& c) const {
     return rank_2k(blas::Syr2k::Products::both, blas::Symmetry::hermitian, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
@@ -341,7 +343,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <FieldElement T>
   Future<void> syrkx(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<T> beta,
-                     const Matrix<T>& c) {
+                     const Matrix<T>& c) const {
     return rank_2k(blas::Syr2k::Products::one, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
@@ -349,7 +351,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <ComplexElement T>
   Future<void> herkx(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<RealOf<T>> beta,
-                     const Matrix<T>& c) {
+                     const Matrix<T>& c) const {
     return rank_2k(blas::Syr2k::Products::one, blas::Symmetry::hermitian, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
@@ -358,7 +360,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <FieldElement T>
   Future<void> trmm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                     blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b, const Matrix<T>& c) {
+                    const Matrix<T>& b, const Matrix<T>& c) const {
     auto op = triangular<blas::Trmm>(side, uplo, transpose, diagonal, alpha, a, b);
     op.ldc = c.leading, op.c = c.buffer.operand();
     return detail::submit_exact(
@@ -369,7 +371,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <FieldElement T>
   Future<void> trsm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                     blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b) {
+                    const Matrix<T>& b) const {
     const auto op = triangular<blas::Trsm>(side, uplo, transpose, diagonal, alpha, a, b);
     return detail::submit_exact(*submitter_, op, {order(a, side, b), square(a)});
   }
@@ -377,7 +379,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <FieldElement T>
   Future<void> geam(blas::Transpose transpose_a, blas::Transpose transpose_b,
                     ScalarArgument<T> alpha, const Matrix<T>& a, ScalarArgument<T> beta,
-                    const Matrix<T>& b, const Matrix<T>& c) {
+                    const Matrix<T>& b, const Matrix<T>& c) const {
     auto op = of_matrices<blas::Geam>(a, c);
     op.transpose_a = transpose_a, op.transpose_b = transpose_b;
     op.alpha = alpha.wire(), op.beta = beta.wire();
@@ -390,7 +392,8 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   /// C = diag(x) A (left), A diag(x) (right); C may be A
   template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> dgmm(blas::Side side, const Matrix<T>& a, const X& x,
-                                                   const Matrix<T>& c) {
+                                                   const Matrix<T>& c)
+  const {
     const auto u = detail::vector_of(x);
     auto op = of_matrices<blas::Dgmm>(a, c);
     op.side = side, op.incx = u.increment, op.x = u.buffer.operand();
@@ -401,14 +404,14 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   }
   /// The half of a from its packed form.
   template <FieldElement T>
-  Future<void> tpttr(blas::Uplo uplo, const Ref<T>& packed, const Matrix<T>& a) {
+  Future<void> tpttr(blas::Uplo uplo, const Ref<T>& packed, const Matrix<T>& a) const {
     const blas::Tpttr op{dtype_of<T>,       uplo, 0, a.rows, a.leading, packed.operand(),
                          a.buffer.operand()};
     return detail::submit_exact(*submitter_, op, {square(a)});
   }
   /// The packed form of the half of a.
   template <FieldElement T>
-  Future<void> trttp(blas::Uplo uplo, const Matrix<T>& a, const Ref<T>& packed) {
+  Future<void> trttp(blas::Uplo uplo, const Matrix<T>& a, const Ref<T>& packed) const {
     const blas::Trttp op{dtype_of<T>,     uplo, 0, a.rows, a.leading, a.buffer.operand(),
                          packed.operand()};
     return detail::submit_exact(*submitter_, op, {square(a)});
@@ -453,7 +456,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   }
   template <class F, class M>
   Future<void> symmetric(blas::Symmetry symmetry, blas::Side side, blas::Uplo uplo, const F& alpha,
-                         const M& a, const M& b, const F& beta, const M& c) {
+                         const M& a, const M& b, const F& beta, const M& c) const {
     auto op = of_matrices<blas::Symm>(a, c);
     op.symmetry = symmetry, op.side = side, op.uplo = uplo;
     op.alpha = alpha.wire(), op.beta = beta.wire();
@@ -464,7 +467,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   }
   template <class M>
   Future<void> rank_k(blas::Symmetry symmetry, blas::Uplo uplo, blas::Transpose transpose,
-                      const Scalar& alpha, const M& a, const Scalar& beta, const M& c) {
+                      const Scalar& alpha, const M& a, const Scalar& beta, const M& c) const {
     const blas::Syrk op{dtype_of<typename M::value_type>,
                         symmetry,
                         uplo,
@@ -483,7 +486,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <class M>
   Future<void> rank_2k(blas::Syr2k::Products products, blas::Symmetry symmetry, blas::Uplo uplo,
                        blas::Transpose transpose, const Scalar& alpha, const M& a, const M& b,
-                       const Scalar& beta, const M& c) {
+                       const Scalar& beta, const M& c) const {
     blas::Syr2k op;
     op.dtype = dtype_of<typename M::value_type>;
     op.symmetry = symmetry, op.uplo = uplo, op.transpose = transpose, op.products = products;

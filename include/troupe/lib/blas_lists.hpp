@@ -199,10 +199,10 @@ class BlasLists : public BlasBatches<Refs> {
   template <class T, class Y>
   requires(FieldElement<T> || NarrowElement<T>) &&
       (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
-          Future<void> gemv_batched(const Ref<T>& a, const Ref<T>& x, const Ref<Y>& y,
-                                    const GemvOptions& options, const BatchOptions& batch,
-                                    ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-                                    ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+          Future<void> gemv_batched(
+              const Ref<T>& a, const Ref<T>& x, const Ref<Y>& y, const GemvOptions& options,
+              const BatchOptions& batch, ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+              ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) const {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = batch.batch;
     op.stride_a = batch.stride_a, op.stride_x = batch.stride_b, op.stride_y = batch.stride_c;
@@ -213,10 +213,11 @@ class BlasLists : public BlasBatches<Refs> {
   template <class T, class Y>
   requires(FieldElement<T> || NarrowElement<T>) &&
       (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
-          Future<void> gemv_batched(const std::vector<Ref<T>>& a, const std::vector<Ref<T>>& x,
-                                    const std::vector<Ref<Y>>& y, const GemvOptions& options,
-                                    ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
-                                    ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
+          Future<void> gemv_batched(
+              const std::vector<Ref<T>>& a, const std::vector<Ref<T>>& x,
+              const std::vector<Ref<Y>>& y, const GemvOptions& options,
+              ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+              ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) const {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = std::ssize(y);
     std::vector<TailOperand> tail;
@@ -228,7 +229,8 @@ class BlasLists : public BlasBatches<Refs> {
   /// At most blas::GemmGrouped::kMaxGroups.
   template <class T>
   requires RealElement<T> || NarrowElement<T> Future<void> gemm_grouped(
-      const std::vector<GemmGroupOf<Ref<T>>>& groups) {
+      const std::vector<GemmGroupOf<Ref<T>>>& groups)
+  const {
     std::vector<blas::GemmGroup> shapes;
     std::vector<TailOperand> tail;
     for (const auto& group : groups) {
@@ -257,7 +259,7 @@ class BlasLists : public BlasBatches<Refs> {
   template <FieldElement T>
   Future<void> trsm_batched(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                             blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrices<T>& a,
-                            const std::type_identity_t<Matrices<T>>& b) {
+                            const std::type_identity_t<Matrices<T>>& b) const {
     if (!detail::same_shapes(a) || !detail::same_shapes(b)) return refuse<blas::TrsmBatched>();
     blas::TrsmBatched op;
     op.dtype = dtype_of<T>;
@@ -274,45 +276,45 @@ class BlasLists : public BlasBatches<Refs> {
   /// See blas::GetrfBatched.
   template <FieldElement T>
   Future<void> getrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
-                             const Ref<std::int32_t>& pivots, const Ref<std::int32_t>& info) {
+                             const Ref<std::int32_t>& pivots, const Ref<std::int32_t>& info) const {
     return factorise(a, pivots.operand(), info);
   }
   /// Without pivots.
   template <FieldElement T>
   Future<void> getrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
-                             const Ref<std::int32_t>& info) {
+                             const Ref<std::int32_t>& info) const {
     return factorise(a, Operand(), info);
   }
   /// See blas::LapackBatched, as for those that follow.
   template <FieldElement T>
   Future<void> getrs_batched(blas::Transpose transpose, const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& pivots,
-                             const std::vector<MatrixRef<Ref<T>>>& b) {
+                             const std::vector<MatrixRef<Ref<T>>>& b) const {
     return lapack<T>(blas::LapackBatched::Task::getrs, a, b, &pivots, nullptr, transpose);
   }
   template <FieldElement T>
   Future<void> getri_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& pivots,
                              const std::vector<MatrixRef<Ref<T>>>& c,
-                             const Ref<std::int32_t>& info) {
+                             const Ref<std::int32_t>& info) const {
     return lapack<T>(blas::LapackBatched::Task::getri, a, c, &pivots, &info);
   }
   template <FieldElement T>
   Future<void> matinv_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                               const std::vector<MatrixRef<Ref<T>>>& c,
-                              const Ref<std::int32_t>& info) {
+                              const Ref<std::int32_t>& info) const {
     return lapack<T>(blas::LapackBatched::Task::matinv, a, c, nullptr, &info);
   }
   /// `tau`: matrices of min(m, n) x 1
   template <FieldElement T>
   Future<void> geqrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
-                             const std::vector<MatrixRef<Ref<T>>>& tau) {
+                             const std::vector<MatrixRef<Ref<T>>>& tau) const {
     return lapack<T>(blas::LapackBatched::Task::geqrf, a, tau, nullptr, nullptr);
   }
   template <FieldElement T>
   Future<void> gels_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                             const std::vector<MatrixRef<Ref<T>>>& c,
-                            const Ref<std::int32_t>& info) {
+                            const Ref<std::int32_t>& info) const {
     return lapack<T>(blas::LapackBatched::Task::gels, a, c, nullptr, &info);
   }
 
@@ -321,7 +323,7 @@ class BlasLists : public BlasBatches<Refs> {
 
  private:
   template <class Op>
-  Future<void> refuse() {
+  Future<void> refuse() const {
     return submitter_->refuse(
         {Errc::invalid, 0, std::string(Op::kName) + ": matrices of one list differ in shape"});
   }
@@ -338,7 +340,7 @@ class BlasLists : public BlasBatches<Refs> {
   }
   template <class M>
   Future<void> factorise(const std::vector<M>& a, const Operand& pivots,
-                         const Ref<std::int32_t>& info) {
+                         const Ref<std::int32_t>& info) const {
     if (!detail::same_shapes(a)) return refuse<blas::GetrfBatched>();
     blas::GetrfBatched op;
     op.dtype = dtype_of<typename M::value_type>, op.batch = std::ssize(a);
@@ -356,7 +358,7 @@ class BlasLists : public BlasBatches<Refs> {
   Future<void> lapack(blas::LapackBatched::Task task, const Matrices<T>& a,
                       const Matrices<T>& second, const Ref<std::int32_t>* pivots,
                       const Ref<std::int32_t>* info,
-                      blas::Transpose transpose = blas::Transpose::no) {
+                      blas::Transpose transpose = blas::Transpose::no) const {
     if (!detail::same_shapes(a) || !detail::same_shapes(second))
       return refuse<blas::LapackBatched>();
     blas::LapackBatched op;

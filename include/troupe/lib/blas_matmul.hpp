@@ -257,14 +257,15 @@ class BlasMatmul : public BlasTransform<Refs> {
   /// D = epilogue(op(A) op(B))
   template <Element A, Element B, Element D>
   Future<void> matmul(const Matrix<A>& a, const Matrix<B>& b, const Matrix<D>& d,
-                      const MatmulOptions& options = {}) {
+                      const MatmulOptions& options = {}) const {
     return submit(without_c<A, B, D>(a, b, d, options), options);
   }
   /// D = epilogue(alpha op(A) op(B) + beta C)
   template <Element A, Element B, Element C, Element D>
   Future<void> matmul(ScalarArgument<detail::MatmulScaleOf<A, D>> alpha, const Matrix<A>& a,
                       const Matrix<B>& b, ScalarArgument<detail::MatmulScaleOf<A, D>> beta,
-                      const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options = {}) {
+                      const Matrix<C>& c, const Matrix<D>& d,
+                      const MatmulOptions& options = {}) const {
     return submit(with_c<A, B, C, D>(alpha, a, b, beta, c, d, options), options);
   }
 
@@ -347,7 +348,7 @@ class BlasMatmul : public BlasTransform<Refs> {
             {"a column of op(b)", plain_b ? b.rows : b.columns, plain_a ? a.columns : a.rows},
             {"a row of op(b)", plain_b ? b.columns : b.rows, d.columns}};
   }
-  Future<void> submit(const Product& product, const MatmulOptions& options) {
+  Future<void> submit(const Product& product, const MatmulOptions& options) const {
     const auto& op = product.op;
     std::vector<TailOperand> parts;
     const auto add = [&](blas::Matmul::Part part, const AnyBuffer& buffer, Access access) {

@@ -84,14 +84,14 @@ class BlasTransform : public BlasProducts<Refs> {
   /// C = op(A)
   template <Element T>
   Future<void> transform(const Matrix<T>& a, const Matrix<T>& c,
-                         const TransformOptions& options = {}) {
+                         const TransformOptions& options = {}) const {
     using F = detail::TransformFactorOf<T>;
     return transform<T>(ScalarArgument<F>(F(1)), a, c, options);
   }
   /// C = alpha op(A)
   template <Element T>
   Future<void> transform(ScalarArgument<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
-                         const Matrix<T>& c, const TransformOptions& options = {}) {
+                         const Matrix<T>& c, const TransformOptions& options = {}) const {
     using F = detail::TransformFactorOf<T>;
     auto op = of_one<T>(alpha, a, c, options);
     op.beta = ScalarArgument<F>(F(0)).wire();
@@ -101,7 +101,7 @@ class BlasTransform : public BlasProducts<Refs> {
   template <Element T>
   Future<void> transform(ScalarArgument<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
                          ScalarArgument<detail::TransformFactorOf<T>> beta, const Matrix<T>& b,
-                         const Matrix<T>& c, const TransformOptions& options = {}) {
+                         const Matrix<T>& c, const TransformOptions& options = {}) const {
     auto op = of_one<T>(alpha, a, c, options);
     op.transpose_b = options.transpose_b, op.order_b = options.order_b;
     op.ldb = b.leading, op.beta = beta.wire(), op.b = b.buffer.operand();
@@ -136,7 +136,7 @@ class BlasTransform : public BlasProducts<Refs> {
     return {{name, plain ? matrix.rows : matrix.columns, c.rows},
             {name, plain ? matrix.columns : matrix.rows, c.columns}};
   }
-  Future<void> submit(const blas::Transform& op, const std::vector<detail::Length>& lengths) {
+  Future<void> submit(const blas::Transform& op, const std::vector<detail::Length>& lengths) const {
     return detail::submit_exact(*submitter_, info_of<blas::Transform>,
                                 std::as_bytes(std::span(&op, 1)), lengths, {});
   }

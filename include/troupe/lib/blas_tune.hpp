@@ -86,7 +86,7 @@ class BlasTune : public BlasMatmul<Refs> {
   template <Element A, Element B, Element D>
   Future<blas::MatmulTuning> tune_matmul(const Matrix<A>& a, const Matrix<B>& b, const Matrix<D>& d,
                                          const MatmulOptions& options = {},
-                                         const TuneOptions& how = {}) {
+                                         const TuneOptions& how = {}) const {
     return tune(this->template without_c<A, B, D>(a, b, d, options), options, how);
   }
   template <Element A, Element B, Element C, Element D>
@@ -95,7 +95,7 @@ class BlasTune : public BlasMatmul<Refs> {
                                          ScalarArgument<detail::MatmulScaleOf<A, D>> beta,
                                          const Matrix<C>& c, const Matrix<D>& d,
                                          const MatmulOptions& options = {},
-                                         const TuneOptions& how = {}) {
+                                         const TuneOptions& how = {}) const {
     return tune(this->template with_c<A, B, C, D>(alpha, a, b, beta, c, d, options), options, how);
   }
 
@@ -103,7 +103,7 @@ class BlasTune : public BlasMatmul<Refs> {
   using Product = typename BlasMatmul<Refs>::Product;
 
   Future<blas::MatmulTuning> tune(const Product& product, const MatmulOptions& options,
-                                  const TuneOptions& how) {
+                                  const TuneOptions& how) const {
     const auto& whole = product.op;
     blas::TuneMatmul op;
     op.dtype = whole.dtype, op.candidates = how.candidates, op.repeats = how.repeats;

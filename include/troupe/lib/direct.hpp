@@ -284,19 +284,19 @@ class DirectSolver {
   [[nodiscard]] const CsrMatrix<T, I>& matrix() const noexcept { return a_; }
 
   /// Analyses the pattern ahead of time: solve() does it where it has not been done.
-  Future<direct::Analysis> analyse() {
+  Future<direct::Analysis> analyse() const {
     auto op = described<direct::Analyse>();
     return submit<direct::Analysis>(op, {});
   }
   /// Makes the factors ahead of time, and tells of them.
-  Future<direct::Factors> factor(OnFailure on_failure = OnFailure::error) {
+  Future<direct::Factors> factor(OnFailure on_failure = OnFailure::error) const {
     auto op = described<direct::Factor>();
     op.on_failure = on_failure;
     return submit<direct::Factors>(op, {});
   }
   /// X = the solution of op(A) X = B: see direct::Solve, also for the value.
   Future<std::int64_t> solve(const MatrixRef<GpuRef<T>>& b, const MatrixRef<GpuRef<T>>& x,
-                             const direct::SolveOptions& options = {}) {
+                             const direct::SolveOptions& options = {}) const {
     auto op = described<direct::Solve>();
     op.on_failure = options.on_failure, op.transpose = options.transpose;
     op.refinement = static_cast<std::uint32_t>(options.refinement);
@@ -307,13 +307,13 @@ class DirectSolver {
                                      {"X, in columns,", x.columns, b.columns}});
   }
   Future<std::int64_t> solve(const GpuRef<T>& b, const GpuRef<T>& x,
-                             const direct::SolveOptions& options = {}) {
+                             const direct::SolveOptions& options = {}) const {
     return solve(MatrixRef(b, b.length(), 1), MatrixRef(x, x.length(), 1), options);
   }
   /// S = the Schur complement of A with respect to the rows and columns that `rows` lists: see
   /// direct::Schur, also for the value. Its factors are others than those of solve().
   Future<std::int64_t> schur(const GpuRef<I>& rows, const MatrixRef<GpuRef<T>>& s,
-                             OnFailure on_failure = OnFailure::error) {
+                             OnFailure on_failure = OnFailure::error) const {
     auto op = described<direct::Schur>();
     op.id = schur_id_, op.on_failure = on_failure;
     op.count = rows.length(), op.lds = s.leading;
@@ -322,7 +322,7 @@ class DirectSolver {
         op, {{"S, in rows,", s.rows, rows.length()}, {"S, in columns,", s.columns, rows.length()}});
   }
   /// Gives back the factors. They are made again if they are asked for.
-  Future<void> release() {
+  Future<void> release() const {
     detail::submit(*submitter_, direct::Release{schur_id_});
     return detail::submit(*submitter_, direct::Release{id_});
   }
@@ -340,7 +340,7 @@ class DirectSolver {
     return op;
   }
   template <class Value, Operation Op>
-  Future<Value> submit(const Op& op, std::initializer_list<detail::Length> more) {
+  Future<Value> submit(const Op& op, std::initializer_list<detail::Length> more) const {
     std::vector<detail::Length> lengths{{"A, in columns,", a_.columns, a_.rows},
                                         {"row_begin", a_.row_begin.length(), a_.rows + 1},
                                         {"column", a_.column.length(), a_.value.length()}};

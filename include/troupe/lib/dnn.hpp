@@ -125,19 +125,19 @@ class Dnn : public DnnGraphs,
   /// See dnn::Convolution.
   template <dnn::Computable T>
   Future<void> convolution(const GpuRef<T>& x, const GpuRef<T>& w, const GpuRef<T>& y,
-                           const ConvolutionOptions& shape) {
+                           const ConvolutionOptions& shape) const {
     return convolve(dtype_of<T>, x.operand(), w.operand(), {}, y.operand(), shape);
   }
   /// See dnn::Convolution.
   template <dnn::Computable T>
   Future<void> convolution(const GpuRef<T>& x, const GpuRef<T>& w, const GpuRef<T>& bias,
-                           const GpuRef<T>& y, const ConvolutionOptions& shape) {
+                           const GpuRef<T>& y, const ConvolutionOptions& shape) const {
     return convolve(dtype_of<T>, x.operand(), w.operand(), bias.operand(), y.operand(), shape);
   }
 
  private:
   Future<void> convolve(DType dtype, const Operand& x, const Operand& w, const Operand& bias,
-                        const Operand& y, const ConvolutionOptions& shape) {
+                        const Operand& y, const ConvolutionOptions& shape) const {
     const auto rank = shape.extents.rank;
     const auto before = shape.padding_before.or_all(0, rank);
     const auto after = shape.padding_after.rank == 0 ? before : shape.padding_after;

@@ -170,14 +170,14 @@ class DnnAttention {
 
   template <dnn::Narrow T>
   Future<void> attention(const GpuRef<T>& q, const GpuRef<T>& k, const GpuRef<T>& v,
-                         const GpuRef<T>& o, const AttentionOptions& shape) {
+                         const GpuRef<T>& o, const AttentionOptions& shape) const {
     return attend(q, k, v, o, nullptr, shape);
   }
   /// Also computes stats, which the gradients need.
   template <dnn::Narrow T>
   Future<void> attention(const GpuRef<T>& q, const GpuRef<T>& k, const GpuRef<T>& v,
                          const GpuRef<T>& o, const GpuRef<float>& stats,
-                         const AttentionOptions& shape) {
+                         const AttentionOptions& shape) const {
     return attend(q, k, v, o, &stats, shape);
   }
 
@@ -189,7 +189,7 @@ class DnnAttention {
     GpuRef<T> d_q, d_k, d_v;
   };
   template <dnn::Narrow T>
-  Future<void> attention_backward(const Backward<T>& memory, const AttentionOptions& shape) {
+  Future<void> attention_backward(const Backward<T>& memory, const AttentionOptions& shape) const {
     dnn::Graph graph;
     const auto in = inputs(graph, dtype_of<T>, shape);
     const auto o = result(graph, dtype_of<T>, shape), d_o = result(graph, dtype_of<T>, shape);
@@ -213,12 +213,12 @@ class DnnAttention {
   /// A tensor of the shape of o that is read.
   static dnn::TensorId result(dnn::Graph& graph, DType dtype, const AttentionOptions& shape);
   Future<void> compute(const dnn::Graph& graph, const dnn::AttentionInputs& in,
-                       const AttentionOptions& shape, std::vector<dnn::Bound> memory);
+                       const AttentionOptions& shape, std::vector<dnn::Bound> memory) const;
 
   template <class T>
   Future<void> attend(const GpuRef<T>& q, const GpuRef<T>& k, const GpuRef<T>& v,
                       const GpuRef<T>& o, const GpuRef<float>* stats,
-                      const AttentionOptions& shape) {
+                      const AttentionOptions& shape) const {
     dnn::Graph graph;
     const auto in = inputs(graph, dtype_of<T>, shape);
     const auto made = dnn::attention(graph, in, shape.rule(), stats != nullptr);

@@ -78,14 +78,16 @@ class DnnConvolutions {
   /// dx, the gradient with regard to x; see dnn::convolution_data().
   template <Element T>
   Future<void> convolution_backward_data(const GpuRef<T>& dy, const GpuRef<T>& w,
-                                         const GpuRef<T>& dx, const ConvolutionOptions& shape) {
+                                         const GpuRef<T>& dx,
+                                         const ConvolutionOptions& shape) const {
     const auto of = dnn::gradient_of(shape, dnn::NodeKind::convolution_data, dtype_of<T>);
     return graphs_.run(of.graph, {{of.dy, dy}, {of.other, w}, {of.result, dx}});
   }
   /// dw, the gradient with regard to w; see dnn::convolution_filter().
   template <Element T>
   Future<void> convolution_backward_filter(const GpuRef<T>& dy, const GpuRef<T>& x,
-                                           const GpuRef<T>& dw, const ConvolutionOptions& shape) {
+                                           const GpuRef<T>& dw,
+                                           const ConvolutionOptions& shape) const {
     const auto of = dnn::gradient_of(shape, dnn::NodeKind::convolution_filter, dtype_of<T>);
     return graphs_.run(of.graph, {{of.dy, dy}, {of.other, x}, {of.result, dw}});
   }

@@ -71,7 +71,7 @@ class DnnCtc {
  public:
   explicit DnnCtc(detail::Submitter& submitter) : submitter_(&submitter) {}
 
-  Future<void> ctc_loss(const CtcTensors& tensors, const CtcShape& shape) {
+  Future<void> ctc_loss(const CtcTensors& tensors, const CtcShape& shape) const {
     return detail::submit(
         *submitter_, dnn::CtcLoss{DType::f32, shape.time, shape.batch, shape.classes,
                                   tensors.labels.length(), shape.max_label, tensors.x.operand(),

@@ -50,7 +50,7 @@ class DnnDropout {
 
   /// See dnn::dropout(). Of dy and with the same rule it gives dx.
   template <Element T>
-  Future<void> dropout(const GpuRef<T>& x, const GpuRef<T>& y, const dnn::DropoutRule& rule) {
+  Future<void> dropout(const GpuRef<T>& x, const GpuRef<T>& y, const dnn::DropoutRule& rule) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, {x.length()});
     const auto made = dnn::dropout(graph, in, rule);
@@ -59,7 +59,7 @@ class DnnDropout {
   }
   /// See dnn::dropout_mask().
   template <Element T>
-  Future<void> dropout_mask(const GpuRef<T>& mask, const dnn::DropoutRule& rule) {
+  Future<void> dropout_mask(const GpuRef<T>& mask, const dnn::DropoutRule& rule) const {
     dnn::Graph graph;
     const auto made = dnn::dropout_mask(graph, {mask.length()}, rule);
     graph.output(made, dtype_of<T>);

@@ -182,10 +182,10 @@ class DnnGraphs {
   /// multiple of 16 bytes; outputs overlap nothing else. Errors: invalid (the graph, or a tensor
   /// without memory, with too little or of another type), unsupported (the library is not
   /// installed, or cannot compute the graph), out_of_memory.
-  Future<void> run(const dnn::Graph& graph, std::initializer_list<dnn::Bound> memory) {
+  Future<void> run(const dnn::Graph& graph, std::initializer_list<dnn::Bound> memory) const {
     return run(graph, std::span(memory.begin(), memory.size()));
   }
-  Future<void> run(const dnn::Graph& graph, std::span<const dnn::Bound> memory);
+  Future<void> run(const dnn::Graph& graph, std::span<const dnn::Bound> memory) const;
 
  private:
   detail::Submitter* submitter_;

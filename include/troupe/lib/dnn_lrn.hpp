@@ -93,7 +93,7 @@ class DnnLrn {
   explicit DnnLrn(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   template <dnn::LrnElement T>
-  Future<void> lrn(const GpuRef<T>& x, const GpuRef<T>& y, const LrnShape& shape) {
+  Future<void> lrn(const GpuRef<T>& x, const GpuRef<T>& y, const LrnShape& shape) const {
     return detail::submit(
         *submitter_, dnn::Lrn{dtype_of<T>, shape.rule, outer_of(y.length(), shape), shape.channels,
                               shape.inner, x.operand(), y.operand()});
@@ -101,7 +101,7 @@ class DnnLrn {
   /// See dnn::LrnBackward.
   template <dnn::LrnElement T>
   Future<void> lrn_backward(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& dy,
-                            const GpuRef<T>& dx, const LrnShape& shape) {
+                            const GpuRef<T>& dx, const LrnShape& shape) const {
     return detail::submit(
         *submitter_,
         dnn::LrnBackward{dtype_of<T>, shape.rule, outer_of(dx.length(), shape), shape.channels,

@@ -36,7 +36,7 @@ class DnnMatmul {
   /// c = a b for each matrix of the batch, packed one behind another; see dnn::matmul().
   template <Element T, Element C>
   Future<void> matmul(const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<C>& c,
-                      const DnnMatmulOptions& shape) {
+                      const DnnMatmulOptions& shape) const {
     dnn::Graph graph;
     if (shape.shared_a && shape.shared_b && shape.batch > 1)
       graph.refuse("matmul: a and b are shared, so all of the batch would be one product");

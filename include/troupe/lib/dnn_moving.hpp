@@ -53,7 +53,7 @@ class DnnMoving {
   template <Element T>
   Future<void> transpose(const GpuRef<T>& x, const GpuRef<T>& y,
                          const std::vector<std::int64_t>& extents,
-                         const std::vector<std::int64_t>& order) {
+                         const std::vector<std::int64_t>& order) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, dnn::Layout(extents));
     const auto out = dnn::transpose(graph, in, order);
@@ -63,7 +63,7 @@ class DnnMoving {
   /// See dnn::slice(). x has these extents.
   template <Element T>
   Future<void> slice(const GpuRef<T>& x, const GpuRef<T>& y,
-                     const std::vector<std::int64_t>& extents, const dnn::Part& part) {
+                     const std::vector<std::int64_t>& extents, const dnn::Part& part) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, dnn::Layout(extents));
     const auto out = dnn::slice(graph, in, part);
@@ -74,7 +74,7 @@ class DnnMoving {
   /// the one before it in the middle dimension.
   template <Element T>
   Future<void> concatenate(std::initializer_list<GpuRef<T>> parts, const GpuRef<T>& y,
-                           std::int64_t outer, std::int64_t inner = 1) {
+                           std::int64_t outer, std::int64_t inner = 1) const {
     dnn::Graph graph;
     std::vector<dnn::Bound> memory;
     std::vector<dnn::TensorId> in;

@@ -144,7 +144,7 @@ class DnnNorms {
 
   template <Element T, Element W>
   Future<void> layer_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
-                          const GpuRef<T>& y, const NormOptions& options = {}) {
+                          const GpuRef<T>& y, const NormOptions& options = {}) const {
     Call call;
     const auto rows = rows_of(call, x.length(), scale.length());
     return normalize(call, dnn::Norm::layer, call.in(x, rows), scale, bias, y, options);
@@ -152,7 +152,7 @@ class DnnNorms {
   template <Element T, Element W>
   Future<void> layer_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                                    const NormStatistics& statistics, const GpuRef<T>& dx,
-                                   const GpuRef<W>& dscale, const GpuRef<W>& dbias) {
+                                   const GpuRef<W>& dscale, const GpuRef<W>& dbias) const {
     Call call;
     const auto rows = rows_of(call, x.length(), scale.length());
     return gradients(call, dnn::Norm::layer, rows, dy, x, scale, statistics, dx, dscale, dbias);
@@ -160,31 +160,31 @@ class DnnNorms {
 
   template <Element T, Element W>
   Future<void> rms_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<T>& y,
-                        const RmsNormOptions& options = {}) {
+                        const RmsNormOptions& options = {}) const {
     return rms(x, scale, {}, y, options);
   }
   template <Element T, Element W>
   Future<void> rms_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
-                        const GpuRef<T>& y, const RmsNormOptions& options = {}) {
+                        const GpuRef<T>& y, const RmsNormOptions& options = {}) const {
     return rms(x, scale, std::optional(bias), y, options);
   }
   template <Element T, Element W>
   Future<void> rms_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                                  const GpuRef<float>& inverse_deviation, const GpuRef<T>& dx,
-                                 const GpuRef<W>& dscale) {
+                                 const GpuRef<W>& dscale) const {
     return rms_gradients(dy, x, scale, inverse_deviation, dx, dscale, {});
   }
   template <Element T, Element W>
   Future<void> rms_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                                  const GpuRef<float>& inverse_deviation, const GpuRef<T>& dx,
-                                 const GpuRef<W>& dscale, const GpuRef<W>& dbias) {
+                                 const GpuRef<W>& dscale, const GpuRef<W>& dbias) const {
     return rms_gradients(dy, x, scale, inverse_deviation, dx, dscale, std::optional(dbias));
   }
 
   template <Element T, Element W>
   Future<void> instance_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
                              const GpuRef<T>& y, const dnn::ChannelsShape& shape,
-                             const NormOptions& options = {}) {
+                             const NormOptions& options = {}) const {
     Call call;
     const auto in = call.in(x, layout_of(call, shape));
     return normalize(call, dnn::Norm::instance, in, scale, bias, y, options);
@@ -193,7 +193,8 @@ class DnnNorms {
   Future<void> instance_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x,
                                       const GpuRef<W>& scale, const NormStatistics& statistics,
                                       const GpuRef<T>& dx, const GpuRef<W>& dscale,
-                                      const GpuRef<W>& dbias, const dnn::ChannelsShape& shape) {
+                                      const GpuRef<W>& dbias,
+                                      const dnn::ChannelsShape& shape) const {
     Call call;
     const auto layout = layout_of(call, shape);
     return gradients(call, dnn::Norm::instance, layout, dy, x, scale, statistics, dx, dscale,
@@ -204,7 +205,7 @@ class DnnNorms {
   template <Element T, Element W>
   Future<void> group_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
                           const GpuRef<T>& y, const dnn::ChannelsShape& shape,
-                          const GroupNormOptions& options) {
+                          const GroupNormOptions& options) const {
     Call call;
     const auto layouts = groups_of(call, shape, options.groups);
     const auto in = call.in(x, layouts.x);
@@ -221,7 +222,7 @@ class DnnNorms {
   Future<void> group_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                                    const NormStatistics& statistics, const GpuRef<T>& dx,
                                    const GpuRef<W>& dscale, const GpuRef<W>& dbias,
-                                   const dnn::ChannelsShape& shape, std::int64_t groups) {
+                                   const dnn::ChannelsShape& shape, std::int64_t groups) const {
     Call call;
     const auto layouts = groups_of(call, shape, groups);
     const auto dy_in = call.in(dy, layouts.x), x_in = call.in(x, layouts.x);
@@ -240,7 +241,8 @@ class DnnNorms {
   template <Element T, Element W>
   Future<void> batch_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
                           const GpuRef<T>& y, const NormStatistics& statistics,
-                          const dnn::ChannelsShape& shape, const BatchNormOptions& options = {}) {
+                          const dnn::ChannelsShape& shape,
+                          const BatchNormOptions& options = {}) const {
     Call call;
     const auto in = call.in(x, layout_of(call, shape));
     const auto weights = weights_like(call.graph.layout(in), scale.length());
@@ -265,7 +267,7 @@ class DnnNorms {
   Future<void> batch_norm_inference(const GpuRef<T>& x, const GpuRef<float>& mean,
                                     const GpuRef<float>& variance, const GpuRef<W>& scale,
                                     const GpuRef<W>& bias, const GpuRef<T>& y,
-                                    const dnn::ChannelsShape& shape, float epsilon = 1e-5f) {
+                                    const dnn::ChannelsShape& shape, float epsilon = 1e-5f) const {
     Call call;
     const auto in = call.in(x, layout_of(call, shape));
     const auto weights = weights_like(call.graph.layout(in), scale.length());
@@ -280,7 +282,7 @@ class DnnNorms {
   Future<void> batch_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                                    const NormStatistics& statistics, const GpuRef<T>& dx,
                                    const GpuRef<W>& dscale, const GpuRef<W>& dbias,
-                                   const dnn::ChannelsShape& shape) {
+                                   const dnn::ChannelsShape& shape) const {
     Call call;
     const auto layout = layout_of(call, shape);
     return gradients(call, dnn::Norm::batch, layout, dy, x, scale, statistics, dx, dscale, dbias);
@@ -319,7 +321,8 @@ class DnnNorms {
 
   template <Element T, Element W>
   Future<void> normalize(Call& call, dnn::Norm which, dnn::TensorId x, const GpuRef<W>& scale,
-                         const GpuRef<W>& bias, const GpuRef<T>& y, const NormOptions& options) {
+                         const GpuRef<W>& bias, const GpuRef<T>& y,
+                         const NormOptions& options) const {
     const auto weights = weights_like(call.graph.layout(x), scale.length());
     const auto scale_in = call.in(scale, weights), bias_in = call.in(bias, weights);
     const auto phase = options.statistics ? dnn::Phase::training : dnn::Phase::inference;
@@ -335,7 +338,7 @@ class DnnNorms {
   Future<void> gradients(Call& call, dnn::Norm which, const dnn::Layout& layout,
                          const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                          const NormStatistics& statistics, const GpuRef<T>& dx,
-                         const GpuRef<W>& dscale, const GpuRef<W>& dbias) {
+                         const GpuRef<W>& dscale, const GpuRef<W>& dbias) const {
     const auto of_sets = statistics_like(which, layout);
     const auto dy_in = call.in(dy, layout), x_in = call.in(x, layout);
     const auto scale_in = call.in(scale, weights_like(layout, scale.length()));
@@ -350,7 +353,7 @@ class DnnNorms {
   }
   template <Element T, Element W>
   Future<void> rms(const GpuRef<T>& x, const GpuRef<W>& scale, const std::optional<GpuRef<W>>& bias,
-                   const GpuRef<T>& y, const RmsNormOptions& options) {
+                   const GpuRef<T>& y, const RmsNormOptions& options) const {
     Call call;
     const auto in = call.in(x, rows_of(call, x.length(), scale.length()));
     const auto weights = weights_like(call.graph.layout(in), scale.length());
@@ -366,7 +369,7 @@ class DnnNorms {
   template <Element T, Element W>
   Future<void> rms_gradients(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
                              const GpuRef<float>& inverse_deviation, const GpuRef<T>& dx,
-                             const GpuRef<W>& dscale, const std::optional<GpuRef<W>>& dbias) {
+                             const GpuRef<W>& dscale, const std::optional<GpuRef<W>>& dbias) const {
     Call call;
     const auto rows = rows_of(call, x.length(), scale.length());
     const auto dy_in = call.in(dy, rows), x_in = call.in(x, rows);

@@ -44,7 +44,7 @@ class DnnPointwise {
   /// y = f(a), f(a, b) for arrays of one length.
   template <Element T, Element Y>
   Future<void> pointwise(dnn::Mode mode, const GpuRef<T>& a, const GpuRef<Y>& y,
-                         const dnn::PointwiseOptions& options = {}) {
+                         const dnn::PointwiseOptions& options = {}) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, row(a.length()));
     const auto out = dnn::pointwise(graph, mode, in, options);
@@ -53,7 +53,7 @@ class DnnPointwise {
   }
   template <Element T, Element Y>
   Future<void> pointwise(dnn::Mode mode, const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<Y>& y,
-                         const dnn::PointwiseOptions& options = {}) {
+                         const dnn::PointwiseOptions& options = {}) const {
     dnn::Graph graph;
     const auto in_a = graph.input(dtype_of<T>, row(a.length()));
     const auto in_b = graph.input(dtype_of<T>, row(a.length()));
@@ -65,7 +65,7 @@ class DnnPointwise {
   template <Element T, Element Y>
   Future<void> reduce(dnn::Reduction reduction, const GpuRef<T>& x, const GpuRef<Y>& y,
                       const std::vector<std::int64_t>& extents,
-                      const std::vector<std::int64_t>& reduced) {
+                      const std::vector<std::int64_t>& reduced) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, dnn::Layout(extents));
     const auto out = dnn::reduce(graph, reduction, in, reduced);

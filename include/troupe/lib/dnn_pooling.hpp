@@ -74,7 +74,7 @@ class DnnPooling {
   /// See dnn::pooling().
   template <Element T>
   Future<void> pooling(dnn::Pooling mode, const GpuRef<T>& x, const GpuRef<T>& y,
-                       const PoolingOptions& shape) {
+                       const PoolingOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, images_of(shape));
     const auto out = dnn::pooling(graph, mode, in, shape.steps);
@@ -84,7 +84,7 @@ class DnnPooling {
   /// See dnn::max_pooling(); index lies as y.
   template <Element T>
   Future<void> max_pooling(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<std::int8_t>& index,
-                           const PoolingOptions& shape) {
+                           const PoolingOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, images_of(shape));
     const auto out = dnn::max_pooling(graph, in, shape.steps);
@@ -95,7 +95,7 @@ class DnnPooling {
   /// Of means; see dnn::pooling_backward().
   template <Element T>
   Future<void> pooling_backward(dnn::Pooling mode, const GpuRef<T>& dy, const GpuRef<T>& dx,
-                                const PoolingOptions& shape) {
+                                const PoolingOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, windows_of(shape));
     const auto out =
@@ -106,7 +106,7 @@ class DnnPooling {
   /// Of maxima; see dnn::pooling_backward().
   template <Element T>
   Future<void> max_pooling_backward(const GpuRef<T>& dy, const GpuRef<std::int8_t>& index,
-                                    const GpuRef<T>& dx, const PoolingOptions& shape) {
+                                    const GpuRef<T>& dx, const PoolingOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, windows_of(shape));
     const auto where = graph.input(DType::i8, windows_of(shape));

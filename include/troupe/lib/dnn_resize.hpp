@@ -60,7 +60,7 @@ class DnnResize {
 
   /// See dnn::resize().
   template <Element T>
-  Future<void> resize(const GpuRef<T>& x, const GpuRef<T>& y, const ResizeOptions& shape) {
+  Future<void> resize(const GpuRef<T>& x, const GpuRef<T>& y, const ResizeOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, images(shape, shape.extents));
     const auto out = dnn::resize(graph, in, list_of(shape.resized), shape.mode);
@@ -70,7 +70,7 @@ class DnnResize {
   /// See dnn::resize_backward().
   template <Element T>
   Future<void> resize_backward(const GpuRef<T>& dy, const GpuRef<T>& dx,
-                               const ResizeOptions& shape) {
+                               const ResizeOptions& shape) const {
     dnn::Graph graph;
     const auto in = graph.input(dtype_of<T>, images(shape, shape.resized));
     const auto out = dnn::resize_backward(graph, in, list_of(shape.extents), shape.mode);

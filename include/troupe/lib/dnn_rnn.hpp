@@ -235,13 +235,13 @@ class DnnRnn {
 
   /// How many bytes the reserve of a network has whose tensors are of type T. See dnn::RnnSpace.
   template <Element T>
-  Future<std::int64_t> rnn_reserve(const RnnOptions& options) {
+  Future<std::int64_t> rnn_reserve(const RnnOptions& options) const {
     return detail::submit_for_value<std::int64_t>(*submitter_,
                                                   dnn::RnnSpace{dtype_of<T>, options.shape(), {}});
   }
   /// Uses all tensors but those that are absent. See dnn::Rnn.
   template <Element T>
-  Future<void> rnn(const RnnTensors<T>& of, const RnnOptions& options) {
+  Future<void> rnn(const RnnTensors<T>& of, const RnnOptions& options) const {
     return submit(
         dnn::Rnn{dtype_of<T>, options.shape(), of.x.operand(), of.w.operand(), of.y.operand(),
                  of.initial.operand(), of.final.operand(), of.reserve.operand()},
@@ -250,7 +250,7 @@ class DnnRnn {
   /// Uses y, w, initial and reserve. See dnn::RnnBackwardData.
   template <Element T>
   Future<void> rnn_backward_data(const RnnTensors<T>& of, const RnnGradients<T>& gradients,
-                                 const RnnOptions& options) {
+                                 const RnnOptions& options) const {
     return submit(dnn::RnnBackwardData{dtype_of<T>, options.shape(), of.y.operand(),
                                        gradients.dy.operand(), of.w.operand(), of.initial.operand(),
                                        gradients.dfinal.operand(), gradients.dx.operand(),
@@ -260,7 +260,7 @@ class DnnRnn {
   /// Uses x, y, initial and reserve. See dnn::RnnBackwardWeights.
   template <Element T>
   Future<void> rnn_backward_weights(const RnnTensors<T>& of, const GpuRef<T>& dw,
-                                    const RnnOptions& options) {
+                                    const RnnOptions& options) const {
     return submit(
         dnn::RnnBackwardWeights{dtype_of<T>, options.shape(), of.x.operand(), of.y.operand(),
                                 of.initial.operand(), of.reserve.operand(), dw.operand()},
@@ -269,7 +269,7 @@ class DnnRnn {
 
  private:
   template <Operation Op>
-  Future<void> submit(const Op& op, const RnnOptions& options) {
+  Future<void> submit(const Op& op, const RnnOptions& options) const {
     // The inline bytes are aligned to 8, as the memory of a vector is.
     return detail::submit(
         *submitter_, op,

@@ -50,21 +50,22 @@ class DnnRotary {
 
   template <Element T>
   Future<void> rotary(const GpuRef<T>& x, const GpuRef<float>& cos, const GpuRef<float>& sin,
-                      const GpuRef<T>& y, const RotaryOptions& shape) {
+                      const GpuRef<T>& y, const RotaryOptions& shape) const {
     return turn(&dnn::rotary, x, cos, sin, y, shape);
   }
   /// See dnn::rotary_backward().
   template <Element T>
   Future<void> rotary_backward(const GpuRef<T>& dy, const GpuRef<float>& cos,
                                const GpuRef<float>& sin, const GpuRef<T>& dx,
-                               const RotaryOptions& shape) {
+                               const RotaryOptions& shape) const {
     return turn(&dnn::rotary_backward, dy, cos, sin, dx, shape);
   }
 
  private:
   template <class T>
   Future<void> turn(decltype(&dnn::rotary) add, const GpuRef<T>& from, const GpuRef<float>& cos,
-                    const GpuRef<float>& sin, const GpuRef<T>& to, const RotaryOptions& shape) {
+                    const GpuRef<float>& sin, const GpuRef<T>& to,
+                    const RotaryOptions& shape) const {
     dnn::Graph graph;
     const auto pairs = (shape.rotated == 0 ? shape.dim : shape.rotated) / 2;
     const auto x = graph.input(dtype_of<T>, {shape.batch, shape.sequence, shape.heads, shape.dim});

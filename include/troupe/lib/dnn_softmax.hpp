@@ -83,37 +83,38 @@ class DnnSoftmax {
   explicit DnnSoftmax(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   template <dnn::SoftmaxElement T>
-  Future<void> softmax(const GpuRef<T>& x, const GpuRef<T>& y, const SoftmaxShape& shape) {
+  Future<void> softmax(const GpuRef<T>& x, const GpuRef<T>& y, const SoftmaxShape& shape) const {
     return forward(dnn::SoftmaxKind::softmax, x, y, shape);
   }
   template <dnn::SoftmaxElement T>
-  Future<void> log_softmax(const GpuRef<T>& x, const GpuRef<T>& y, const SoftmaxShape& shape) {
+  Future<void> log_softmax(const GpuRef<T>& x, const GpuRef<T>& y,
+                           const SoftmaxShape& shape) const {
     return forward(dnn::SoftmaxKind::log_softmax, x, y, shape);
   }
   /// See dnn::SoftmaxBackward.
   template <dnn::SoftmaxElement T>
   Future<void> softmax_backward(const GpuRef<T>& dy, const GpuRef<T>& y, const GpuRef<T>& dx,
-                                const SoftmaxShape& shape) {
+                                const SoftmaxShape& shape) const {
     return backward(dnn::SoftmaxKind::softmax, dy, y, dx, shape);
   }
   /// See dnn::SoftmaxBackward.
   template <dnn::SoftmaxElement T>
   Future<void> log_softmax_backward(const GpuRef<T>& dy, const GpuRef<T>& y, const GpuRef<T>& dx,
-                                    const SoftmaxShape& shape) {
+                                    const SoftmaxShape& shape) const {
     return backward(dnn::SoftmaxKind::log_softmax, dy, y, dx, shape);
   }
 
  private:
   template <class T>
   Future<void> forward(dnn::SoftmaxKind kind, const GpuRef<T>& x, const GpuRef<T>& y,
-                       const SoftmaxShape& shape) {
+                       const SoftmaxShape& shape) const {
     return detail::submit(
         *submitter_, dnn::Softmax{dtype_of<T>, kind, 0, outer_of(y.length(), shape), shape.extent,
                                   shape.inner, x.operand(), y.operand()});
   }
   template <class T>
   Future<void> backward(dnn::SoftmaxKind kind, const GpuRef<T>& dy, const GpuRef<T>& y,
-                        const GpuRef<T>& dx, const SoftmaxShape& shape) {
+                        const GpuRef<T>& dx, const SoftmaxShape& shape) const {
     return detail::submit(
         *submitter_,
         dnn::SoftmaxBackward{dtype_of<T>, kind, 0, outer_of(dx.length(), shape), shape.extent,

@@ -151,28 +151,28 @@ class BasicFft {
   /// y may be x.
   template <RealElement T>
   Future<void> forward(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
-                       const FftOptions& shape) {
+                       const FftOptions& shape) const {
     return transform(fft::Kind::forward, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y may be x. Not normalised: forward and then inverse multiplies by the length of a transform.
   template <RealElement T>
   Future<void> inverse(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
-                       const FftOptions& shape) {
+                       const FftOptions& shape) const {
     return transform(fft::Kind::inverse, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y has n / 2 + 1 elements in the last dimension, of extent n.
   template <RealElement T>
   Future<void> real_to_complex(const Ref<T>& x, const Ref<std::complex<T>>& y,
-                               const FftOptions& shape) {
+                               const FftOptions& shape) const {
     return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
                      y.operand(), shape);
   }
   /// x has n / 2 + 1 elements in the last dimension, of extent n, and is destroyed. Not normalised.
   template <RealElement T>
   Future<void> complex_to_real(const Ref<std::complex<T>>& x, const Ref<T>& y,
-                               const FftOptions& shape) {
+                               const FftOptions& shape) const {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
                      y.operand(), shape);
   }
@@ -180,13 +180,13 @@ class BasicFft {
   /// Rows of extent n are 2 (n / 2 + 1) reals apart, which is also what the shape's storage says if
   /// it says nothing.
   template <RealElement T>
-  Future<void> real_to_complex_in_place(const Ref<T>& x, const FftOptions& shape) {
+  Future<void> real_to_complex_in_place(const Ref<T>& x, const FftOptions& shape) const {
     return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
                      x.operand(), with_room(shape, &FftOptions::input));
   }
   /// complex_to_real where x lies, as real_to_complex_in_place() has left it.
   template <RealElement T>
-  Future<void> complex_to_real_in_place(const Ref<T>& x, const FftOptions& shape) {
+  Future<void> complex_to_real_in_place(const Ref<T>& x, const FftOptions& shape) const {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
                      x.operand(), with_room(shape, &FftOptions::output));
   }
@@ -195,21 +195,21 @@ class BasicFft {
   /// numbers. The extents are powers of two. Lengths, strides and distances of storage count
   /// complex numbers.
   template <PairedReal T>
-  Future<void> forward(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+  Future<void> forward(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) const {
     return transform(fft::Kind::forward, dtype_of<T>, x.operand(), y.operand(), shape);
   }
   template <PairedReal T>
-  Future<void> inverse(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+  Future<void> inverse(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) const {
     return transform(fft::Kind::inverse, dtype_of<T>, x.operand(), y.operand(), shape);
   }
   /// x is real, y holds pairs.
   template <PairedReal T>
-  Future<void> real_to_complex(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+  Future<void> real_to_complex(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) const {
     return transform(fft::Kind::real_to_complex, dtype_of<T>, x.operand(), y.operand(), shape);
   }
   /// x holds pairs, and is destroyed; y is real.
   template <PairedReal T>
-  Future<void> complex_to_real(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+  Future<void> complex_to_real(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) const {
     return transform(fft::Kind::complex_to_real, dtype_of<T>, x.operand(), y.operand(), shape);
   }
 
@@ -223,7 +223,7 @@ class BasicFft {
     return shape;
   }
   Future<void> transform(fft::Kind kind, DType dtype, const Operand& x, const Operand& y,
-                         const FftOptions& shape) {
+                         const FftOptions& shape) const {
     return detail::submit(*submitter_,
                           fft::Transform{dtype, kind, shape.extents.rank, shape.extents.extent,
                                          shape.batch, shape.input, shape.output, x, y});

@@ -69,7 +69,7 @@ class Primitives : public PrimitiveDifferences {
   template <primitives::Ordered K>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<K>& sorted,
                     primitives::Order order = primitives::Order::ascending,
-                    const primitives::KeyBits& bits = {}) {
+                    const primitives::KeyBits& bits = {}) const {
     return detail::submit_exact(submitter(),
                                 primitives::Sort{dtype_of<K>,
                                                  order,
@@ -88,7 +88,7 @@ class Primitives : public PrimitiveDifferences {
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<K>& sorted_keys,
                     const GpuRef<V>& sorted_values,
                     primitives::Order order = primitives::Order::ascending,
-                    const primitives::KeyBits& bits = {}) {
+                    const primitives::KeyBits& bits = {}) const {
     return detail::submit_exact(
         submitter(),
         primitives::Sort{dtype_of<K>, order, sizeof(V), keys.length(), keys.operand(),

@@ -41,7 +41,7 @@ class PrimitiveCopies : public PrimitiveTransforms {
   /// primitives::CopyBatched::kMost, and each is as long as its destination. Errors: invalid.
   template <Element T>
   Future<void> copy_batched(const std::vector<GpuRef<T>>& sources,
-                            const std::vector<GpuRef<T>>& destinations) {
+                            const std::vector<GpuRef<T>>& destinations) const {
     std::vector<TailOperand> tail;
     for (const auto& source : sources) tail.push_back({source.operand(), 0, Access::read});
     for (const auto& destination : destinations)

@@ -41,8 +41,9 @@ class PrimitiveDifferences : public PrimitiveHistograms {
 
   /// See primitives::AdjacentDifference. Both vectors have the same length. Errors: invalid.
   template <primitives::Number T>
-  Future<void> adjacent_difference(const GpuRef<T>& x, const GpuRef<T>& y,
-                                   primitives::Neighbour neighbour = primitives::Neighbour::left) {
+  Future<void> adjacent_difference(
+      const GpuRef<T>& x, const GpuRef<T>& y,
+      primitives::Neighbour neighbour = primitives::Neighbour::left) const {
     return detail::submit_exact(
         submitter(),
         primitives::AdjacentDifference{dtype_of<T>, neighbour, 0, x.length(), x.operand(),

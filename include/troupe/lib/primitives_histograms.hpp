@@ -96,7 +96,7 @@ class PrimitiveHistograms : public PrimitiveScans {
   Future<void> histogram_even(const GpuRef<T>& x, const GpuRef<C>& counts,
                               std::type_identity_t<primitives::LevelOf<T>> lower,
                               std::type_identity_t<primitives::LevelOf<T>> upper,
-                              primitives::Channels channels = {}) {
+                              primitives::Channels channels = {}) const {
     const auto shape = Shape::of(x.length(), counts.length(), channels);
     primitives::HistogramEven op{dtype_of<T>, dtype_of<C>,   channels,
                                  shape.bins,  shape.samples, {},
@@ -110,7 +110,7 @@ class PrimitiveHistograms : public PrimitiveScans {
   /// See primitives::HistogramRange; there is a bin between each two levels. Errors: invalid.
   template <primitives::Sample T, primitives::Counter C>
   Future<void> histogram_range(const GpuRef<T>& x, const GpuRef<primitives::LevelOf<T>>& levels,
-                               const GpuRef<C>& counts, primitives::Channels channels = {}) {
+                               const GpuRef<C>& counts, primitives::Channels channels = {}) const {
     const auto shape = Shape::of(x.length(), counts.length(), channels);
     const auto bins = levels.length() - 1;
     return detail::submit_exact(

@@ -147,7 +147,7 @@ class PrimitiveReductions {
   /// See primitives::Reduce. `result` has one element. Errors: invalid.
   template <primitives::Ordered T>
   Future<void> reduce(const GpuRef<T>& x, const GpuRef<T>& result,
-                      primitives::Reduction reduction = primitives::Reduction::sum) {
+                      primitives::Reduction reduction = primitives::Reduction::sum) const {
     return detail::submit_exact(
         *submitter_,
         primitives::Reduce{dtype_of<T>, reduction, 0, x.length(), x.operand(), result.operand()},
@@ -156,7 +156,7 @@ class PrimitiveReductions {
   /// See primitives::ArgReduce. `value` and `index` have one element each. Errors: invalid.
   template <primitives::Ordered T>
   Future<void> arg_reduce(const GpuRef<T>& x, const GpuRef<T>& value,
-                          const GpuRef<std::int64_t>& index, primitives::Extreme extreme) {
+                          const GpuRef<std::int64_t>& index, primitives::Extreme extreme) const {
     return detail::submit_exact(
         *submitter_,
         primitives::ArgReduce{dtype_of<T>, extreme, 0, x.length(), x.operand(), value.operand(),
@@ -166,9 +166,9 @@ class PrimitiveReductions {
   /// See primitives::SegmentedReduce. `offsets` has one element more than `result`. Errors:
   /// invalid.
   template <primitives::Number T>
-  Future<void> segmented_reduce(const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets,
-                                const GpuRef<T>& result,
-                                primitives::Reduction reduction = primitives::Reduction::sum) {
+  Future<void> segmented_reduce(
+      const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets, const GpuRef<T>& result,
+      primitives::Reduction reduction = primitives::Reduction::sum) const {
     return detail::submit_exact(
         *submitter_,
         primitives::SegmentedReduce{dtype_of<T>, reduction, 0, x.length(), result.length(),

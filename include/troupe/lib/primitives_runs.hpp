@@ -136,7 +136,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   Future<std::int64_t> reduce_by_key(const GpuRef<K>& keys, const GpuRef<V>& values,
                                      const GpuRef<K>& unique_keys, const GpuRef<V>& results,
                                      primitives::Reduction reduction = primitives::Reduction::sum,
-                                     OnFailure on_failure = OnFailure::error) {
+                                     OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::ReduceByKey{dtype_of<K>,
@@ -158,7 +158,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   template <primitives::Ordered T>
   Future<std::int64_t> run_length_encode(const GpuRef<T>& x, const GpuRef<T>& values,
                                          const GpuRef<std::int64_t>& lengths,
-                                         OnFailure on_failure = OnFailure::error) {
+                                         OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::RunLengthEncode{dtype_of<T>,
@@ -177,7 +177,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   template <primitives::Ordered T>
   Future<std::int64_t> non_trivial_runs(const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets,
                                         const GpuRef<std::int64_t>& lengths,
-                                        OnFailure on_failure = OnFailure::error) {
+                                        OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::NonTrivialRuns{dtype_of<T>,
@@ -197,7 +197,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   template <primitives::Ordered K, primitives::SortedValue V>
   Future<std::int64_t> unique_by_key(const GpuRef<K>& keys, const GpuRef<V>& values,
                                      const GpuRef<K>& unique_keys, const GpuRef<V>& first_values,
-                                     OnFailure on_failure = OnFailure::error) {
+                                     OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::UniqueByKey{dtype_of<K>,

@@ -74,19 +74,19 @@ class PrimitiveScans : public PrimitiveCopies {
   /// See primitives::Scan: prefix sums. Both vectors have the same length. Errors: invalid.
   template <primitives::Number T>
   Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y,
-                    primitives::Scanning scanning = primitives::Scanning::inclusive) {
+                    primitives::Scanning scanning = primitives::Scanning::inclusive) const {
     return scan(x, y, primitives::Reduction::sum, scanning);
   }
   /// See primitives::Scan, from what the reduction gives without elements.
   template <primitives::Number T>
   Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Reduction reduction,
-                    primitives::Scanning scanning = primitives::Scanning::inclusive) {
+                    primitives::Scanning scanning = primitives::Scanning::inclusive) const {
     return scan(x, y, reduction, scanning, primitives::neutral<T>(reduction));
   }
   /// See primitives::Scan.
   template <primitives::Number T>
   Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Reduction reduction,
-                    primitives::Scanning scanning, ScalarOf<GpuRef<T>> initial) {
+                    primitives::Scanning scanning, ScalarOf<GpuRef<T>> initial) const {
     return detail::submit_exact(submitter(),
                                 primitives::Scan{dtype_of<T>, scanning, reduction, x.length(),
                                                  x.operand(), y.operand(), initial.wire()},
@@ -97,7 +97,7 @@ class PrimitiveScans : public PrimitiveCopies {
   template <primitives::Number K, primitives::Number V>
   Future<void> scan_by_key(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<V>& results,
                            primitives::Reduction reduction = primitives::Reduction::sum,
-                           primitives::Scanning scanning = primitives::Scanning::inclusive) {
+                           primitives::Scanning scanning = primitives::Scanning::inclusive) const {
     return scan_by_key(keys, values, results, reduction, scanning,
                        primitives::neutral<V>(reduction));
   }
@@ -105,7 +105,7 @@ class PrimitiveScans : public PrimitiveCopies {
   template <primitives::Number K, primitives::Number V>
   Future<void> scan_by_key(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<V>& results,
                            primitives::Reduction reduction, primitives::Scanning scanning,
-                           ScalarOf<GpuRef<V>> initial) {
+                           ScalarOf<GpuRef<V>> initial) const {
     return detail::submit_exact(
         submitter(),
         primitives::ScanByKey{dtype_of<K>, dtype_of<V>, scanning, reduction, keys.length(),

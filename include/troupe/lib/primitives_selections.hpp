@@ -158,7 +158,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   /// Errors: invalid (also: more than indices.length() elements are not zero).
   template <primitives::Ordered T>
   Future<std::int64_t> select_nonzero(const GpuRef<T>& x, const GpuRef<std::int64_t>& indices,
-                                      OnFailure on_failure = OnFailure::error) {
+                                      OnFailure on_failure = OnFailure::error) const {
     return detail::submit_for_value<std::int64_t>(submitter(),
                                                   primitives::SelectNonzero{dtype_of<T>,
                                                                             on_failure,
@@ -174,7 +174,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   template <primitives::Ordered T>
   Future<std::int64_t> select_flagged(const GpuRef<T>& x, const GpuRef<std::uint8_t>& flags,
                                       const GpuRef<T>& selected,
-                                      OnFailure on_failure = OnFailure::error) {
+                                      OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::SelectFlagged{dtype_of<T>,
@@ -192,7 +192,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   /// ranges have the same length. Errors: invalid.
   template <primitives::Ordered T>
   Future<std::int64_t> partition_flagged(const GpuRef<T>& x, const GpuRef<std::uint8_t>& flags,
-                                         const GpuRef<T>& y) {
+                                         const GpuRef<T>& y) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),
         primitives::PartitionFlagged{
@@ -203,7 +203,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   /// `selected` is too short).
   template <primitives::Ordered T>
   Future<std::int64_t> unique(const GpuRef<T>& x, const GpuRef<T>& selected,
-                              OnFailure on_failure = OnFailure::error) {
+                              OnFailure on_failure = OnFailure::error) const {
     return detail::submit_for_value<std::int64_t>(submitter(),
                                                   primitives::Unique{dtype_of<T>,
                                                                      on_failure,
@@ -221,7 +221,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   Future<primitives::ThreeWayCounts> partition_three_way(
       const GpuRef<T>& x, const GpuRef<std::uint8_t>& first_flags,
       const GpuRef<std::uint8_t>& second_flags, const GpuRef<T>& first, const GpuRef<T>& second,
-      const GpuRef<T>& rest, OnFailure on_failure = OnFailure::error) {
+      const GpuRef<T>& rest, OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<primitives::ThreeWayCounts>(
         submitter(),
         primitives::PartitionThreeWay{dtype_of<T>,

@@ -83,7 +83,7 @@ class PrimitiveSorts : public PrimitiveRuns {
   template <primitives::Ordered K>
   Future<void> segmented_sort(const GpuRef<K>& keys, const GpuRef<std::int64_t>& offsets,
                               const GpuRef<K>& sorted,
-                              primitives::Order order = primitives::Order::ascending) {
+                              primitives::Order order = primitives::Order::ascending) const {
     return detail::submit_exact(submitter(),
                                 primitives::SegmentedSort{dtype_of<K>,
                                                           order,
@@ -102,7 +102,7 @@ class PrimitiveSorts : public PrimitiveRuns {
   Future<void> segmented_sort(const GpuRef<K>& keys, const GpuRef<V>& values,
                               const GpuRef<std::int64_t>& offsets, const GpuRef<K>& sorted_keys,
                               const GpuRef<V>& sorted_values,
-                              primitives::Order order = primitives::Order::ascending) {
+                              primitives::Order order = primitives::Order::ascending) const {
     return detail::submit_exact(
         submitter(),
         primitives::SegmentedSort{
@@ -115,7 +115,7 @@ class PrimitiveSorts : public PrimitiveRuns {
   /// See primitives::Merge. `merged` has as many elements as a and b together. Errors: invalid.
   template <primitives::Ordered K>
   Future<void> merge(const GpuRef<K>& a, const GpuRef<K>& b, const GpuRef<K>& merged,
-                     primitives::Order order = primitives::Order::ascending) {
+                     primitives::Order order = primitives::Order::ascending) const {
     return detail::submit_exact(submitter(),
                                 primitives::Merge{dtype_of<K>,
                                                   order,
@@ -135,7 +135,7 @@ class PrimitiveSorts : public PrimitiveRuns {
   Future<void> merge(const GpuRef<K>& a, const GpuRef<V>& values_a, const GpuRef<K>& b,
                      const GpuRef<V>& values_b, const GpuRef<K>& merged,
                      const GpuRef<V>& merged_values,
-                     primitives::Order order = primitives::Order::ascending) {
+                     primitives::Order order = primitives::Order::ascending) const {
     return detail::submit_exact(
         submitter(),
         primitives::Merge{dtype_of<K>, order, sizeof(V), a.length(), b.length(), a.operand(),

@@ -102,7 +102,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
 
   /// See primitives::Transform. Both ranges have the same length. Errors: invalid.
   template <primitives::Ordered T>
-  Future<void> transform(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Unary op) {
+  Future<void> transform(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Unary op) const {
     return detail::submit_exact(
         submitter(),
         primitives::Transform{dtype_of<T>, op, 0, x.length(), x.operand(), y.operand()},
@@ -111,7 +111,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
   /// See primitives::TransformPairs. All ranges have the same length. Errors: invalid.
   template <primitives::Ordered T>
   Future<void> transform(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z,
-                         primitives::Binary op) {
+                         primitives::Binary op) const {
     return detail::submit_exact(submitter(),
                                 primitives::TransformPairs{dtype_of<T>, op, 0, x.length(),
                                                            x.operand(), y.operand(), z.operand()},
@@ -119,7 +119,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
   }
   /// See primitives::Convert. Both ranges have the same length. Errors: invalid.
   template <primitives::Ordered T, primitives::Ordered Y>
-  Future<void> convert(const GpuRef<T>& x, const GpuRef<Y>& y) {
+  Future<void> convert(const GpuRef<T>& x, const GpuRef<Y>& y) const {
     return detail::submit_exact(
         submitter(),
         primitives::Convert{dtype_of<T>, dtype_of<Y>, x.length(), x.operand(), y.operand()},
@@ -127,8 +127,9 @@ class PrimitiveTransforms : public PrimitiveSorts {
   }
   /// See primitives::TransformReduce. `result` has one element. Errors: invalid.
   template <primitives::Ordered T>
-  Future<void> transform_reduce(const GpuRef<T>& x, const GpuRef<T>& result, primitives::Unary op,
-                                primitives::Reduction reduction = primitives::Reduction::sum) {
+  Future<void> transform_reduce(
+      const GpuRef<T>& x, const GpuRef<T>& result, primitives::Unary op,
+      primitives::Reduction reduction = primitives::Reduction::sum) const {
     return detail::submit_exact(submitter(),
                                 primitives::TransformReduce{dtype_of<T>, op, reduction, x.length(),
                                                             x.operand(), result.operand()},

@@ -110,14 +110,15 @@ class BasicRng {
   /// All 32 bits of each, or all 64.
   template <Element T>
   requires std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t> Future<void> bits(
-      const Ref<T>& destination, const RandomOptions& options) {
+      const Ref<T>& destination, const RandomOptions& options)
+  const {
     return detail::submit(
         *submitter_, rng::Bits{dtype_of<T>, destination.length(), options.seed, options.subsequence,
                                options.offset, destination.operand()});
   }
   /// Uniform in (0, 1].
   template <RealElement T>
-  Future<void> uniform(const Ref<T>& destination, const RandomOptions& options) {
+  Future<void> uniform(const Ref<T>& destination, const RandomOptions& options) const {
     return detail::submit(*submitter_,
                           rng::Uniform{dtype_of<T>, destination.length(), options.seed,
                                        options.subsequence, options.offset, destination.operand()});
@@ -125,7 +126,7 @@ class BasicRng {
   /// Normal; the length must be even.
   template <RealElement T>
   Future<void> normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
-                      T deviation = 1) {
+                      T deviation = 1) const {
     return detail::submit(
         *submitter_, rng::Normal{dtype_of<T>, destination.length(), options.seed,
                                  options.subsequence, options.offset, static_cast<double>(mean),
@@ -135,7 +136,7 @@ class BasicRng {
   /// The logarithm is normal with this mean and deviation; the length must be even.
   template <RealElement T>
   Future<void> log_normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
-                          T deviation = 1) {
+                          T deviation = 1) const {
     return detail::submit(
         *submitter_, rng::LogNormal{dtype_of<T>, destination.length(), options.seed,
                                     options.subsequence, options.offset, static_cast<double>(mean),
@@ -145,39 +146,40 @@ class BasicRng {
   /// With this rate, whose inverse is the mean: above 0.
   template <RealElement T>
   Future<void> exponential(const Ref<T>& destination, const RandomOptions& options,
-                           double rate = 1) {
+                           double rate = 1) const {
     return draw<rng::Law::exponential>(destination, options, rate, 0);
   }
   /// The scale is above 0.
   template <RealElement T>
   Future<void> cauchy(const Ref<T>& destination, const RandomOptions& options, double location = 0,
-                      double scale = 1) {
+                      double scale = 1) const {
     return draw<rng::Law::cauchy>(destination, options, location, scale);
   }
   /// Its mean is shape * scale; both are above 0.
   template <RealElement T>
   Future<void> gamma(const Ref<T>& destination, const RandomOptions& options, double shape,
-                     double scale = 1) {
+                     double scale = 1) const {
     return draw<rng::Law::gamma>(destination, options, shape, scale);
   }
   /// Its mean is a / (a + b); both are above 0.
   template <RealElement T>
-  Future<void> beta(const Ref<T>& destination, const RandomOptions& options, double a, double b) {
+  Future<void> beta(const Ref<T>& destination, const RandomOptions& options, double a,
+                    double b) const {
     return draw<rng::Law::beta>(destination, options, a, b);
   }
   /// The mean is above 0 and at most 2^30.
   Future<void> poisson(const Ref<std::uint32_t>& destination, const RandomOptions& options,
-                       double mean) {
+                       double mean) const {
     return draw<rng::Law::poisson>(destination, options, mean, 0);
   }
   /// How many of so many trials succeed, of which each does with this probability, 0 to 1.
   Future<void> binomial(const Ref<std::uint32_t>& destination, const RandomOptions& options,
-                        std::uint32_t trials, double probability) {
+                        std::uint32_t trials, double probability) const {
     return draw<rng::Law::binomial>(destination, options, trials, probability);
   }
   /// Numbers of categories, by what rng::alias_table() has made of their weights.
   Future<void> discrete(const Ref<std::uint32_t>& destination, const RandomOptions& options,
-                        const Ref<double>& threshold, const Ref<std::uint32_t>& alias) {
+                        const Ref<double>& threshold, const Ref<std::uint32_t>& alias) const {
     return detail::submit_exact(
         *submitter_,
         rng::Discrete{DType::u32, destination.length(), options.seed, options.subsequence,
@@ -189,14 +191,15 @@ class BasicRng {
   /// The next numbers of one of cuRAND's sequences; see rng::Distribution for what T may be. All
   /// calls with one sequence have the same T.
   template <Element T>
-  Future<void> next(RandomSequence& sequence, const Ref<T>& destination) {
+  Future<void> next(RandomSequence& sequence, const Ref<T>& destination) const {
     return detail::submit(*submitter_,
                           sequence.take(dtype_of<T>, destination.length(), destination.operand()));
   }
 
  private:
   template <rng::Law kLaw, Element T>
-  Future<void> draw(const Ref<T>& destination, const RandomOptions& options, double a, double b) {
+  Future<void> draw(const Ref<T>& destination, const RandomOptions& options, double a,
+                    double b) const {
     return detail::submit(
         *submitter_,
         rng::Distributed<kLaw>{dtype_of<T>, destination.length(), options.seed, options.subsequence,

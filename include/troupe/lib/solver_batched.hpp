@@ -172,7 +172,7 @@ class SolverBatches : public SolverSvd {
   /// potrf for each of a
   template <FieldElement T>
   Future<void> potrf_batched(blas::Uplo uplo, const std::vector<MatrixRef<GpuRef<T>>>& a,
-                             const Infos& info) {
+                             const Infos& info) const {
     auto op = of_list<solver::PotrfBatched>(uplo, a);
     op.info = info.operand();
     if (!are_square(a)) return refuse<solver::PotrfBatched>();
@@ -182,8 +182,9 @@ class SolverBatches : public SolverSvd {
   }
   /// potrs for each pair of a and b, which has one column
   template <FieldElement T>
-  Future<void> potrs_batched(blas::Uplo uplo, const std::vector<MatrixRef<GpuRef<T>>>& a,
-                             const std::type_identity_t<std::vector<MatrixRef<GpuRef<T>>>>& b) {
+  Future<void> potrs_batched(
+      blas::Uplo uplo, const std::vector<MatrixRef<GpuRef<T>>>& a,
+      const std::type_identity_t<std::vector<MatrixRef<GpuRef<T>>>>& b) const {
     auto op = of_list<solver::PotrsBatched>(uplo, a);
     if (!are_square(a) || !detail::same_shapes(b) ||
         (!b.empty() && (b[0].columns != 1 || b[0].rows != op.n)))
@@ -197,7 +198,8 @@ class SolverBatches : public SolverSvd {
   /// syevd for each part of a. See solver::SyevBatched.
   template <FieldElement T>
   Future<void> syev_batched(solver::Vectors vectors, blas::Uplo uplo, std::int64_t batch,
-                            const Matrix<T>& a, const GpuRef<RealOf<T>>& w, const Infos& info) {
+                            const Matrix<T>& a, const GpuRef<RealOf<T>>& w,
+                            const Infos& info) const {
     const auto op = of_parts<solver::SyevBatched>(vectors, uplo, batch, a, w, info);
     return detail::submit_exact(*submitter_, op, {side_by_side(a, a.rows, batch)});
   }
@@ -205,7 +207,7 @@ class SolverBatches : public SolverSvd {
   template <FieldElement T>
   Future<void> syevj_batched(solver::Vectors vectors, blas::Uplo uplo, std::int64_t batch,
                              const Matrix<T>& a, const GpuRef<RealOf<T>>& w, const Infos& info,
-                             const JacobiBatchOptions& options = {}) {
+                             const JacobiBatchOptions& options = {}) const {
     auto op = of_parts<solver::SyevjBatched>(vectors, uplo, batch, a, w, info);
     op.tolerance = options.tolerance, op.max_sweeps = options.max_sweeps;
     return detail::submit_exact(*submitter_, op, {side_by_side(a, a.rows, batch)});
@@ -214,7 +216,7 @@ class SolverBatches : public SolverSvd {
   template <FieldElement T>
   Future<void> gesvdj_batched(std::int64_t batch, const Matrix<T>& a, const GpuRef<RealOf<T>>& s,
                               const Matrix<T>& u, const Matrix<T>& v, const Infos& info,
-                              const JacobiBatchOptions& options = {}) {
+                              const JacobiBatchOptions& options = {}) const {
     auto op = of_tall<solver::GesvdjBatched>(batch, a, s, u, v, info);
     op.tolerance = options.tolerance, op.max_sweeps = options.max_sweeps;
     return detail::submit_exact(
@@ -226,7 +228,7 @@ class SolverBatches : public SolverSvd {
   template <FieldElement T>
   Future<void> gesvda_batched(std::int64_t batch, std::int64_t rank, const Matrix<T>& a,
                               const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& v,
-                              const Infos& info) {
+                              const Infos& info) const {
     auto op = of_tall<solver::GesvdaBatched>(batch, a, s, u, v, info);
     op.rank = rank;
     return detail::submit_exact(
@@ -245,7 +247,7 @@ class SolverBatches : public SolverSvd {
     return detail::same_shapes(list) && (list.empty() || list[0].rows == list[0].columns);
   }
   template <class Op>
-  Future<void> refuse() {
+  Future<void> refuse() const {
     return submitter_->refuse(
         {Errc::invalid, 0,
          std::string(Op::kName) + ": matrices of one list differ in shape, or are not square"});

@@ -261,14 +261,15 @@ class SolverEigen : public SolverOrthogonal {
   /// w = the eigenvalues of a; a = the eigenvectors. See solver::Syevd.
   template <FieldElement T>
   Info syevd(solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
-             const GpuRef<RealOf<T>>& w, OnFailure on_failure = OnFailure::error) {
+             const GpuRef<RealOf<T>>& w, OnFailure on_failure = OnFailure::error) const {
     const auto op = of_hermitian<solver::Syevd>(vectors, uplo, a, w, on_failure);
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   /// The same by Jacobi's method. See solver::Syevj.
   template <FieldElement T>
   Future<solver::Sweeps> syevj(solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
-                               const GpuRef<RealOf<T>>& w, const JacobiOptions& options = {}) {
+                               const GpuRef<RealOf<T>>& w,
+                               const JacobiOptions& options = {}) const {
     auto op = of_hermitian<solver::Syevj>(vectors, uplo, a, w, options.on_failure);
     op.max_sweeps = options.max_sweeps, op.tolerance = options.tolerance;
     return detail::submit_exact_for_value<solver::Sweeps>(*submitter_, op, {square(a)});
@@ -278,7 +279,7 @@ class SolverEigen : public SolverOrthogonal {
   Future<solver::FoundEigenvalues> syevdx(solver::Vectors vectors, const EigenRange& range,
                                           blas::Uplo uplo, const Matrix<T>& a,
                                           const GpuRef<RealOf<T>>& w,
-                                          OnFailure on_failure = OnFailure::error) {
+                                          OnFailure on_failure = OnFailure::error) const {
     auto op = of_hermitian<solver::Syevdx>(vectors, uplo, a, w, on_failure);
     set_range(op, range);
     return detail::submit_exact_for_value<solver::FoundEigenvalues>(*submitter_, op, {square(a)});
@@ -287,7 +288,7 @@ class SolverEigen : public SolverOrthogonal {
   template <FieldElement T>
   Info sygvd(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
              const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     const auto op = of_hermitian<solver::Sygvd>(vectors, uplo, a, w, on_failure);
     return solve_with_b<std::int32_t>(op, problem, a, b);
   }
@@ -295,7 +296,7 @@ class SolverEigen : public SolverOrthogonal {
   template <FieldElement T>
   Future<solver::Sweeps> sygvj(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo,
                                const Matrix<T>& a, const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
-                               const JacobiOptions& options = {}) {
+                               const JacobiOptions& options = {}) const {
     auto op = of_hermitian<solver::Sygvj>(vectors, uplo, a, w, options.on_failure);
     op.max_sweeps = options.max_sweeps, op.tolerance = options.tolerance;
     return solve_with_b<solver::Sweeps>(op, problem, a, b);
@@ -306,7 +307,7 @@ class SolverEigen : public SolverOrthogonal {
                                           const EigenRange& range, blas::Uplo uplo,
                                           const Matrix<T>& a, const Matrix<T>& b,
                                           const GpuRef<RealOf<T>>& w,
-                                          OnFailure on_failure = OnFailure::error) {
+                                          OnFailure on_failure = OnFailure::error) const {
     auto op = of_hermitian<solver::Sygvdx>(vectors, uplo, a, w, on_failure);
     set_range(op, range);
     return solve_with_b<solver::FoundEigenvalues>(op, problem, a, b);
@@ -314,7 +315,7 @@ class SolverEigen : public SolverOrthogonal {
   /// w = the eigenvalues of a; vr = the right eigenvectors. See solver::Geev.
   template <FieldElement T>
   Info geev(const Matrix<T>& a, const GpuRef<std::complex<RealOf<T>>>& w, const Matrix<T>& vr,
-            OnFailure on_failure = OnFailure::error) {
+            OnFailure on_failure = OnFailure::error) const {
     auto op = of_any<solver::Geev>(a, w, on_failure);
     op.ldvr = vr.leading, op.vr = vr.buffer.operand();
     return detail::submit_exact_for_value<std::int32_t>(
@@ -324,7 +325,7 @@ class SolverEigen : public SolverOrthogonal {
   /// Without vectors.
   template <FieldElement T>
   Info geev(const Matrix<T>& a, const GpuRef<std::complex<RealOf<T>>>& w,
-            OnFailure on_failure = OnFailure::error) {
+            OnFailure on_failure = OnFailure::error) const {
     const auto op = of_any<solver::Geev>(a, w, on_failure);
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
@@ -336,7 +337,7 @@ class SolverEigen : public SolverOrthogonal {
     op.first = range.first, op.last = range.last;
   }
   template <class Told, class Op, class M>
-  Future<Told> solve_with_b(Op op, solver::Problem problem, const M& a, const M& b) {
+  Future<Told> solve_with_b(Op op, solver::Problem problem, const M& a, const M& b) const {
     op.problem = problem, op.ldb = b.leading, op.b = b.buffer.operand();
     return detail::submit_exact_for_value<Told>(
         *submitter_, op, {square(a), {"b", b.rows, a.rows}, {"a row of b", b.columns, a.columns}});

@@ -235,54 +235,55 @@ class SolverLinear {
 
   /// a = its Cholesky factor. See solver::Potrf.
   template <FieldElement T>
-  Info potrf(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
+  Info potrf(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) const {
     return of_half<solver::Potrf>(uplo, a, on_failure);
   }
   /// b = the X of A X = b by potrf's factor
   template <FieldElement T>
-  Future<void> potrs(blas::Uplo uplo, const Matrix<T>& a, const Matrix<T>& b) {
+  Future<void> potrs(blas::Uplo uplo, const Matrix<T>& a, const Matrix<T>& b) const {
     auto op = solving<solver::Potrs>(a, b);
     op.uplo = uplo;
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});
   }
   /// a = the half of the inverse, by potrf's factor
   template <FieldElement T>
-  Info potri(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
+  Info potri(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) const {
     return of_half<solver::Potri>(uplo, a, on_failure);
   }
   /// a = the inverse of a triangular matrix
   template <FieldElement T>
   Info trtri(blas::Uplo uplo, blas::Diagonal diagonal, const Matrix<T>& a,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     auto op = of_square<solver::Trtri>(a, on_failure);
     op.uplo = uplo, op.diagonal = diagonal;
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   /// a = its factors L and U. See solver::Getrf.
   template <FieldElement T>
-  Info getrf(const Matrix<T>& a, const Pivots& pivots, OnFailure on_failure = OnFailure::error) {
+  Info getrf(const Matrix<T>& a, const Pivots& pivots,
+             OnFailure on_failure = OnFailure::error) const {
     return factor(a, pivots.operand(), on_failure);
   }
   /// Without pivots.
   template <FieldElement T>
-  Info getrf(const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
+  Info getrf(const Matrix<T>& a, OnFailure on_failure = OnFailure::error) const {
     return factor(a, Operand(), on_failure);
   }
   /// b = the X of op(A) X = b by getrf's factors
   template <FieldElement T>
   Future<void> getrs(blas::Transpose transpose, const Matrix<T>& a, const Pivots& pivots,
-                     const Matrix<T>& b) {
+                     const Matrix<T>& b) const {
     return solve(transpose, a, pivots.operand(), b);
   }
   /// Without pivots.
   template <FieldElement T>
-  Future<void> getrs(blas::Transpose transpose, const Matrix<T>& a, const Matrix<T>& b) {
+  Future<void> getrs(blas::Transpose transpose, const Matrix<T>& a, const Matrix<T>& b) const {
     return solve(transpose, a, Operand(), b);
   }
   /// a = its factors L (or U) and D. See solver::Sytrf.
   template <FieldElement T>
   Info sytrf(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     auto op = of_square<solver::Sytrf>(a, on_failure);
     op.uplo = uplo, op.pivots = pivots.operand();
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
@@ -290,7 +291,7 @@ class SolverLinear {
   /// b = the X of A X = b by sytrf's factors
   template <FieldElement T>
   Future<void> sytrs(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
-                     const Matrix<T>& b) {
+                     const Matrix<T>& b) const {
     auto op = solving<solver::Sytrs>(a, b);
     op.uplo = uplo, op.pivots = pivots.operand();
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});
@@ -298,7 +299,7 @@ class SolverLinear {
   /// a = the half of the inverse, by sytrf's factors
   template <FieldElement T>
   Info sytri(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     auto op = of_square<solver::Sytri>(a, on_failure);
     op.uplo = uplo, op.pivots = pivots.operand();
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
@@ -321,13 +322,13 @@ class SolverLinear {
 
  private:
   template <class Op, class M>
-  Info of_half(blas::Uplo uplo, const M& a, OnFailure on_failure) {
+  Info of_half(blas::Uplo uplo, const M& a, OnFailure on_failure) const {
     auto op = of_square<Op>(a, on_failure);
     op.uplo = uplo;
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   template <class M>
-  Info factor(const M& a, const Operand& pivots, OnFailure on_failure) {
+  Info factor(const M& a, const Operand& pivots, OnFailure on_failure) const {
     auto op = of_square<solver::Getrf>(a, on_failure);
     op.m = a.rows, op.pivots = pivots;
     return detail::submit_for_value<std::int32_t>(*submitter_, op);
@@ -341,7 +342,8 @@ class SolverLinear {
     return op;
   }
   template <class M>
-  Future<void> solve(blas::Transpose transpose, const M& a, const Operand& pivots, const M& b) {
+  Future<void> solve(blas::Transpose transpose, const M& a, const Operand& pivots,
+                     const M& b) const {
     auto op = solving<solver::Getrs>(a, b);
     op.transpose = transpose, op.pivots = pivots;
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});

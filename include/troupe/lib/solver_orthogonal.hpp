@@ -134,34 +134,34 @@ class SolverOrthogonal : public SolverLinear {
 
   /// a = R and the reflectors of Q. See solver::Geqrf.
   template <FieldElement T>
-  Future<void> geqrf(const Matrix<T>& a, const GpuRef<T>& tau) {
+  Future<void> geqrf(const Matrix<T>& a, const GpuRef<T>& tau) const {
     return detail::submit(*submitter_, solver::Geqrf{dtype_of<T>, a.rows, a.columns, a.leading,
                                                      a.buffer.operand(), tau.operand()});
   }
   /// c = op(Q) c (left), c op(Q) (right), Q of as many reflectors as a has columns
   template <RealElement T>
   Future<void> ormqr(blas::Side side, blas::Transpose transpose, const Matrix<T>& a,
-                     const GpuRef<T>& tau, const Matrix<T>& c) {
+                     const GpuRef<T>& tau, const Matrix<T>& c) const {
     return multiply_by_q(side, transpose, a, tau, c);
   }
   template <ComplexElement T>
   Future<void> unmqr(blas::Side side, blas::Transpose transpose, const Matrix<T>& a,
-                     const GpuRef<T>& tau, const Matrix<T>& c) {
+                     const GpuRef<T>& tau, const Matrix<T>& c) const {
     return multiply_by_q(side, transpose, a, tau, c);
   }
   /// a = its first columns of Q, of `k` reflectors
   template <RealElement T>
-  Future<void> orgqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) {
+  Future<void> orgqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) const {
     return make_q(a, k, tau);
   }
   template <ComplexElement T>
-  Future<void> ungqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) {
+  Future<void> ungqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) const {
     return make_q(a, k, tau);
   }
   /// x = the solution of A X = b. See solver::Gesv.
   template <FieldElement T>
   Future<solver::Refinement> gesv(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
-                                  const RefinementOptions& options = {}) {
+                                  const RefinementOptions& options = {}) const {
     const auto op = refined<solver::Gesv>(a, b, x, options);
     return detail::submit_exact_for_value<solver::Refinement>(
         *submitter_, op,
@@ -170,7 +170,7 @@ class SolverOrthogonal : public SolverLinear {
   /// x = what minimises |A X - b|. See solver::Gels.
   template <FieldElement T>
   Future<solver::Refinement> gels(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
-                                  const RefinementOptions& options = {}) {
+                                  const RefinementOptions& options = {}) const {
     auto op = refined<solver::Gels>(a, b, x, options);
     op.m = a.rows;
     return detail::submit_exact_for_value<solver::Refinement>(
@@ -184,14 +184,14 @@ class SolverOrthogonal : public SolverLinear {
   }
   template <class T>
   Future<void> multiply_by_q(blas::Side side, blas::Transpose transpose, const Matrix<T>& a,
-                             const GpuRef<T>& tau, const Matrix<T>& c) {
+                             const GpuRef<T>& tau, const Matrix<T>& c) const {
     const solver::Ormqr op{dtype_of<T>,        side,          transpose,         c.rows,
                            c.columns,          a.columns,     a.leading,         c.leading,
                            a.buffer.operand(), tau.operand(), c.buffer.operand()};
     return detail::submit_exact(*submitter_, op, {{"a", a.rows, op.order()}});
   }
   template <class T>
-  Future<void> make_q(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) {
+  Future<void> make_q(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) const {
     return detail::submit(*submitter_, solver::Orgqr{dtype_of<T>, a.rows, a.columns, k, a.leading,
                                                      a.buffer.operand(), tau.operand()});
   }

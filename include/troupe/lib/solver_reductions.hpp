@@ -165,14 +165,14 @@ class SolverReductions : public SolverBatches {
   /// a = the reflectors of Q, d and e = T. See solver::Sytrd.
   template <FieldElement T>
   Future<void> sytrd(blas::Uplo uplo, const Matrix<T>& a, const GpuRef<RealOf<T>>& d,
-                     const GpuRef<RealOf<T>>& e, const GpuRef<T>& tau) {
+                     const GpuRef<RealOf<T>>& e, const GpuRef<T>& tau) const {
     auto op = half_of<solver::Sytrd>(uplo, a);
     op.d = d.operand(), op.e = e.operand(), op.tau = tau.operand();
     return detail::submit_exact(*submitter_, op, {square(a)});
   }
   /// a = Q of sytrd
   template <FieldElement T>
-  Future<void> orgtr(blas::Uplo uplo, const Matrix<T>& a, const GpuRef<T>& tau) {
+  Future<void> orgtr(blas::Uplo uplo, const Matrix<T>& a, const GpuRef<T>& tau) const {
     auto op = half_of<solver::Orgtr>(uplo, a);
     op.tau = tau.operand();
     return detail::submit_exact(*submitter_, op, {square(a)});
@@ -180,7 +180,7 @@ class SolverReductions : public SolverBatches {
   /// c = op(Q) c (left), c op(Q) (right), Q of sytrd
   template <FieldElement T>
   Future<void> ormtr(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
-                     const Matrix<T>& a, const GpuRef<T>& tau, const Matrix<T>& c) {
+                     const Matrix<T>& a, const GpuRef<T>& tau, const Matrix<T>& c) const {
     const solver::Ormtr op{dtype_of<T>,
                            side,
                            uplo,
@@ -198,20 +198,20 @@ class SolverReductions : public SolverBatches {
   /// a = the reflectors of Q and P, d and e = B. See solver::Gebrd.
   template <FieldElement T>
   Future<void> gebrd(const Matrix<T>& a, const GpuRef<RealOf<T>>& d, const GpuRef<RealOf<T>>& e,
-                     const GpuRef<T>& tau_q, const GpuRef<T>& tau_p) {
+                     const GpuRef<T>& tau_q, const GpuRef<T>& tau_p) const {
     return detail::submit(
         *submitter_, solver::Gebrd{dtype_of<T>, a.rows, a.columns, a.leading, a.buffer.operand(),
                                    d.operand(), e.operand(), tau_q.operand(), tau_p.operand()});
   }
   /// a = Q (left) or P^H (right) of gebrd, of as many columns as its matrix had
   template <FieldElement T>
-  Future<void> orgbr(blas::Side side, const Matrix<T>& a, const GpuRef<T>& tau) {
+  Future<void> orgbr(blas::Side side, const Matrix<T>& a, const GpuRef<T>& tau) const {
     return detail::submit(*submitter_, solver::Orgbr{dtype_of<T>, side, 0, a.rows, a.columns,
                                                      a.leading, a.buffer.operand(), tau.operand()});
   }
   /// t = the triangle of the product of geqrf's reflectors. See solver::Larft.
   template <FieldElement T>
-  Future<void> larft(const Matrix<T>& v, const GpuRef<T>& tau, const Matrix<T>& t) {
+  Future<void> larft(const Matrix<T>& v, const GpuRef<T>& tau, const Matrix<T>& t) const {
     const solver::Larft op{
         dtype_of<T>,        v.rows,        v.columns,         v.leading, t.leading,
         v.buffer.operand(), tau.operand(), t.buffer.operand()};
@@ -220,13 +220,13 @@ class SolverReductions : public SolverBatches {
   }
   /// a = L^H L or U U^H
   template <FieldElement T>
-  Future<void> lauum(blas::Uplo uplo, const Matrix<T>& a) {
+  Future<void> lauum(blas::Uplo uplo, const Matrix<T>& a) const {
     return detail::submit_exact(*submitter_, half_of<solver::Lauum>(uplo, a), {square(a)});
   }
   /// Exchanges rows of a, from the first-th to the last-th, counted from 1. See solver::Laswp.
   template <FieldElement T>
   Future<void> laswp(const Matrix<T>& a, std::int64_t first, std::int64_t last,
-                     const Pivots& pivots, solver::Order order = solver::Order::forward) {
+                     const Pivots& pivots, solver::Order order = solver::Order::forward) const {
     return detail::submit(
         *submitter_, solver::Laswp{dtype_of<T>, order, 0, a.rows, a.columns, a.leading, first, last,
                                    a.buffer.operand(), pivots.operand()});

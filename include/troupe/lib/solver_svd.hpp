@@ -155,7 +155,7 @@ class SolverSvd : public SolverEigen {
   template <FieldElement T>
   Info gesvd(solver::Columns columns_u, solver::Columns columns_v, const Matrix<T>& a,
              const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& vt,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     auto op = of_matrix<solver::Gesvd>(a, s, on_failure);
     op.columns_u = columns_u, op.columns_v = columns_v;
     op.ldu = u.leading, op.u = u.buffer.operand();
@@ -171,7 +171,7 @@ class SolverSvd : public SolverEigen {
   /// The singular values only.
   template <FieldElement T>
   Info gesvd(const Matrix<T>& a, const GpuRef<RealOf<T>>& s,
-             OnFailure on_failure = OnFailure::error) {
+             OnFailure on_failure = OnFailure::error) const {
     return detail::submit_for_value<std::int32_t>(*submitter_,
                                                   of_matrix<solver::Gesvd>(a, s, on_failure));
   }
@@ -179,7 +179,7 @@ class SolverSvd : public SolverEigen {
   template <FieldElement T>
   Future<solver::Sweeps> gesvdj(solver::Extent extent, const Matrix<T>& a,
                                 const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& v,
-                                const JacobiOptions& options = {}) {
+                                const JacobiOptions& options = {}) const {
     auto op = of_matrix<solver::Gesvdj>(a, s, options.on_failure);
     op.max_sweeps = options.max_sweeps, op.tolerance = options.tolerance;
     return decompose<solver::Sweeps>(op, extent, a, u, v);
@@ -188,14 +188,15 @@ class SolverSvd : public SolverEigen {
   template <FieldElement T>
   Future<solver::Perturbation> gesvdp(solver::Extent extent, const Matrix<T>& a,
                                       const GpuRef<RealOf<T>>& s, const Matrix<T>& u,
-                                      const Matrix<T>& v, OnFailure on_failure = OnFailure::error) {
+                                      const Matrix<T>& v,
+                                      OnFailure on_failure = OnFailure::error) const {
     return decompose<solver::Perturbation>(of_matrix<solver::Gesvdp>(a, s, on_failure), extent, a,
                                            u, v);
   }
   /// s, u and v = the first of them, approximately; s has `rank` elements. See solver::Gesvdr.
   template <FieldElement T>
   Info gesvdr(const Matrix<T>& a, const GpuRef<RealOf<T>>& s, const Matrix<T>& u,
-              const Matrix<T>& v, const SampledSvdOptions& options) {
+              const Matrix<T>& v, const SampledSvdOptions& options) const {
     auto op = of_matrix<solver::Gesvdr>(a, s, options.on_failure);
     op.rank = options.rank, op.oversampling = options.oversampling;
     op.iterations = options.iterations;
@@ -223,7 +224,7 @@ class SolverSvd : public SolverEigen {
     return op;
   }
   template <class Told, class Op, class M>
-  Future<Told> decompose(Op op, solver::Extent extent, const M& a, const M& u, const M& v) {
+  Future<Told> decompose(Op op, solver::Extent extent, const M& a, const M& u, const M& v) const {
     op.vectors = u.buffer ? solver::Vectors::yes : solver::Vectors::no;
     op.extent = extent;
     op.ldu = u.leading, op.u = u.buffer.operand();

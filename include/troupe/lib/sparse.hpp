@@ -149,7 +149,7 @@ class BasicSparse : public SparseExamine<Refs> {
   Future<std::int64_t> spgemm(
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicCsrMatrix<Ref<T>, Ref<I>>& b,
       const BasicCsrMatrix<Ref<T>, Ref<I>>& c,
-      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+      OnFailure on_failure = OnFailure::error) const requires std::same_as<Refs, LocalRefs> {
     using sparse::Spgemm;
     const auto fits =
         sparse::check_lengths(Spgemm::kName, {{"B, in rows,", b.rows, a.columns},
@@ -189,7 +189,7 @@ class BasicSparse : public SparseExamine<Refs> {
   /// `transposed` = A^T: see sparse::Transposition.
   template <FieldElement T, IndexElement I>
   Future<void> transpose(const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
-                         const BasicCsrMatrix<Ref<T>, Ref<I>>& transposed) {
+                         const BasicCsrMatrix<Ref<T>, Ref<I>>& transposed) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Transposition{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(),
@@ -206,7 +206,7 @@ class BasicSparse : public SparseExamine<Refs> {
   }
   /// destination[i] = source[index[i]]
   template <FieldElement T, IndexElement I>
-  Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
+  Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(), index.operand(),

@@ -134,7 +134,7 @@ class SparseAlgebra : public SparseTriangular<Refs> {
   Future<std::int64_t> geam(
       ScalarArgument<T> alpha, const BasicCsrMatrix<Ref<T>, Ref<I>>& a, ScalarArgument<T> beta,
       const BasicCsrMatrix<Ref<T>, Ref<I>>& b, const BasicCsrMatrix<Ref<T>, Ref<I>>& c,
-      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+      OnFailure on_failure = OnFailure::error) const requires std::same_as<Refs, LocalRefs> {
     using sparse::Geam;
     const auto fits =
         sparse::check_lengths(Geam::kName, {{"B, in rows,", b.rows, a.rows},
@@ -171,7 +171,7 @@ class SparseAlgebra : public SparseTriangular<Refs> {
   template <FieldElement T, IndexElement I>
   Future<void> spgemm_reuse(const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
                             const BasicCsrMatrix<Ref<T>, Ref<I>>& b,
-                            const BasicCsrMatrix<Ref<T>, Ref<I>>& c) {
+                            const BasicCsrMatrix<Ref<T>, Ref<I>>& c) const {
     using sparse::SpgemmReuse;
     const auto fits = sparse::check_lengths(SpgemmReuse::kName,
                                             {{"B, in rows,", b.rows, a.columns},

@@ -69,7 +69,7 @@ class SparseBlockedEll : public SparseFormats<Refs> {
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> csr2blocked_ell(
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicBlockedEllMatrix<Ref<T>, Ref<I>>& b,
-      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+      OnFailure on_failure = OnFailure::error) const requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2BlockedEll op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
     op.on_failure = sparse::when_counting(!b.value, on_failure);

@@ -130,28 +130,28 @@ class SparseConversions : public SparseSorts<Refs> {
   template <FieldElement T, IndexElement I>
   Future<void> sparse_to_dense(const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
                                const MatrixRef<Ref<T>>& dense,
-                               blas::Order order = blas::Order::column) {
+                               blas::Order order = blas::Order::column) const {
     return to_dense<T, I>(sparse::Format::csr, a, {a.row_begin, a.column}, a.rows + 1, dense,
                           order);
   }
   template <FieldElement T, IndexElement I>
   Future<void> sparse_to_dense(const BasicCscMatrix<Ref<T>, Ref<I>>& a,
                                const MatrixRef<Ref<T>>& dense,
-                               blas::Order order = blas::Order::column) {
+                               blas::Order order = blas::Order::column) const {
     return to_dense<T, I>(sparse::Format::csc, a, {a.column_begin, a.row}, a.columns + 1, dense,
                           order);
   }
   template <FieldElement T, IndexElement I>
   Future<void> sparse_to_dense(const BasicCooMatrix<Ref<T>, Ref<I>>& a,
                                const MatrixRef<Ref<T>>& dense,
-                               blas::Order order = blas::Order::column) {
+                               blas::Order order = blas::Order::column) const {
     return to_dense<T, I>(sparse::Format::coo, a, {a.row, a.column}, a.value.length(), dense,
                           order);
   }
   template <FieldElement T, IndexElement I>
   Future<void> sparse_to_dense(const BasicBlockedEllMatrix<Ref<T>, Ref<I>>& a,
                                const MatrixRef<Ref<T>>& dense,
-                               blas::Order order = blas::Order::column) {
+                               blas::Order order = blas::Order::column) const {
     sparse::BlockedEllToDense op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.order = order;
     op.rows = a.rows, op.columns = a.columns, op.block = a.block, op.width = a.width;
@@ -173,21 +173,21 @@ class SparseConversions : public SparseSorts<Refs> {
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> dense_to_sparse(
       const MatrixRef<Ref<T>>& dense, const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
-      const DenseToSparseOptions& options = {}) requires std::same_as<Refs, LocalRefs> {
+      const DenseToSparseOptions& options = {}) const requires std::same_as<Refs, LocalRefs> {
     return to_sparse<T, I>(sparse::Format::csr, dense, a, {a.row_begin, a.column}, a.rows + 1,
                            options);
   }
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> dense_to_sparse(
       const MatrixRef<Ref<T>>& dense, const BasicCscMatrix<Ref<T>, Ref<I>>& a,
-      const DenseToSparseOptions& options = {}) requires std::same_as<Refs, LocalRefs> {
+      const DenseToSparseOptions& options = {}) const requires std::same_as<Refs, LocalRefs> {
     return to_sparse<T, I>(sparse::Format::csc, dense, a, {a.column_begin, a.row}, a.columns + 1,
                            options);
   }
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> dense_to_sparse(
       const MatrixRef<Ref<T>>& dense, const BasicCooMatrix<Ref<T>, Ref<I>>& a,
-      const DenseToSparseOptions& options = {}) requires std::same_as<Refs, LocalRefs> {
+      const DenseToSparseOptions& options = {}) const requires std::same_as<Refs, LocalRefs> {
     return to_sparse<T, I>(sparse::Format::coo, dense, a, {a.row, a.column}, a.value.length(),
                            options);
   }
@@ -203,7 +203,8 @@ class SparseConversions : public SparseSorts<Refs> {
   };
   template <class T, class I, class Matrix>
   Future<void> to_dense(sparse::Format format, const Matrix& a, const Places<I>& places,
-                        std::int64_t offsets, const MatrixRef<Ref<T>>& dense, blas::Order order) {
+                        std::int64_t offsets, const MatrixRef<Ref<T>>& dense,
+                        blas::Order order) const {
     sparse::SparseToDense op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.format = format, op.order = order;
     op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.value.length();
@@ -219,7 +220,7 @@ class SparseConversions : public SparseSorts<Refs> {
   template <class T, class I, class Matrix>
   Future<std::int64_t> to_sparse(sparse::Format format, const MatrixRef<Ref<T>>& dense,
                                  const Matrix& a, const Places<I>& places, std::int64_t offsets,
-                                 const DenseToSparseOptions& options) {
+                                 const DenseToSparseOptions& options) const {
     sparse::DenseToSparse op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
     op.on_failure = sparse::when_counting(!a.value, options.on_failure);

@@ -122,14 +122,14 @@ class SparseProducts : public SparseVectorProducts<Refs> {
   /// BlockedEllMatrix or SparseRef. blas::row_major() gives row-major matrices.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spmm(const Matrix& a, const MatrixRef<Ref<T>>& b, const MatrixRef<Ref<T>>& c,
-                    const SpmmOptions& options = {}) {
+                    const SpmmOptions& options = {}) const {
     return spmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
   }
   /// C = alpha op(A) B + beta C
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spmm(ScalarArgument<T> alpha, const Matrix& a, const MatrixRef<Ref<T>>& b,
                     ScalarArgument<T> beta, const MatrixRef<Ref<T>>& c,
-                    const SpmmOptions& options = {}) {
+                    const SpmmOptions& options = {}) const {
     sparse::Spmm op;
     op.dtype = dtype_of<T>, op.transpose_a = options.transpose_a;
     op.order_b = options.order_b, op.order_c = options.order_c;
@@ -152,14 +152,14 @@ class SparseProducts : public SparseVectorProducts<Refs> {
   /// CsrMatrix, BsrMatrix or SparseRef.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> sddmm(const MatrixRef<Ref<T>>& a, const MatrixRef<Ref<T>>& b, const Matrix& c,
-                     const SddmmOptions& options = {}) {
+                     const SddmmOptions& options = {}) const {
     return sddmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
   }
   /// The values of c = alpha op(A) op(B) + beta c, where c has elements.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> sddmm(ScalarArgument<T> alpha, const MatrixRef<Ref<T>>& a,
                      const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta, const Matrix& c,
-                     const SddmmOptions& options = {}) {
+                     const SddmmOptions& options = {}) const {
     const bool plain_a = options.transpose_a == blas::Transpose::no;
     const bool plain_b = options.transpose_b == blas::Transpose::no;
     sparse::Sddmm op;

@@ -96,8 +96,8 @@ class SparseExamine : public SparseAlgebra<Refs> {
   ///
   /// Only on this rank's own device.
   template <class Matrix>
-  Future<void> examine(const Matrix& a,
-                       const ExamineOptions& options = {}) requires std::same_as<Refs, LocalRefs> &&
+  Future<void> examine(const Matrix& a, const ExamineOptions& options = {})
+      const requires std::same_as<Refs, LocalRefs> &&
       sparse::MatrixOf<Matrix, Refs, typename sparse::ValuesOf<Matrix>::value_type> {
     const sparse::Form form = sparse::form_of(a);
     const auto lengths = sparse::lengths_of(form, a);

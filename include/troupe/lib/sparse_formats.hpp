@@ -159,7 +159,7 @@ class SparseFormats : public SparseConversions<Refs> {
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> csr2bsr(
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicBsrMatrix<Ref<T>, Ref<I>>& b,
-      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+      OnFailure on_failure = OnFailure::error) const requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2Bsr op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
     op.on_failure = sparse::when_counting(!b.value, on_failure);
@@ -182,7 +182,7 @@ class SparseFormats : public SparseConversions<Refs> {
   /// b = all elements of the blocks of a, zeros included: see sparse::Bsr2Csr.
   template <FieldElement T, IndexElement I>
   Future<void> bsr2csr(const BasicBsrMatrix<Ref<T>, Ref<I>>& a,
-                       const BasicCsrMatrix<Ref<T>, Ref<I>>& b) {
+                       const BasicCsrMatrix<Ref<T>, Ref<I>>& b) const {
     sparse::Bsr2Csr op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.order = a.order;
     op.block_rows = a.block_rows, op.block_columns = a.block_columns;
@@ -210,7 +210,7 @@ class SparseFormats : public SparseConversions<Refs> {
   template <FieldElement T, IndexElement I>
   Future<std::int64_t> csr2sell(
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicSellMatrix<Ref<T>, Ref<I>>& b,
-      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+      OnFailure on_failure = OnFailure::error) const requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2Sell op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
     op.on_failure = sparse::when_counting(!b.value, on_failure);

@@ -126,7 +126,8 @@ class SparseNarrowProducts : public SparseProducts<Refs> {
   template <Element In, Element Out, sparse::MatrixOf<Refs, In> Matrix>
   requires(sparse::combines(dtype_of<In>, dtype_of<Out>)) Future<void> spmv_ex(const Matrix& a,
                                                                                const Ref<In>& x,
-                                                                               const Ref<Out>& y) {
+                                                                               const Ref<Out>& y)
+  const {
     return spmv_ex<In, Out>(blas::Transpose::no, detail::SumOf<Out>(1), a, x, detail::SumOf<Out>(0),
                             y);
   }
@@ -134,7 +135,8 @@ class SparseNarrowProducts : public SparseProducts<Refs> {
   template <Element In, Element Out, sparse::MatrixOf<Refs, In> Matrix>
   requires(sparse::combines(dtype_of<In>, dtype_of<Out>)) Future<void> spmv_ex(
       blas::Transpose transpose, SumArgument<Out> alpha, const Matrix& a, const Ref<In>& x,
-      SumArgument<Out> beta, const Ref<Out>& y) {
+      SumArgument<Out> beta, const Ref<Out>& y)
+  const {
     sparse::SpmvEx op;
     op.dtype = dtype_of<In>, op.y_dtype = dtype_of<Out>, op.transpose = transpose;
     describe(op, a, alpha, beta);
@@ -153,14 +155,14 @@ class SparseNarrowProducts : public SparseProducts<Refs> {
   template <Element In, Element Out, sparse::MatrixOf<Refs, In> Matrix>
   requires(sparse::combines(dtype_of<In>, dtype_of<Out>)) Future<void> spmm_ex(
       const Matrix& a, const MatrixRef<Ref<In>>& b, const MatrixRef<Ref<Out>>& c,
-      const SpmmOptions& options = {}) {
-    return spmm_ex<In, Out>(detail::SumOf<Out>(1), a, b, detail::SumOf<Out>(0), c, options);
-  }
+      const SpmmOptions& options = {})
+  const { return spmm_ex<In, Out>(detail::SumOf<Out>(1), a, b, detail::SumOf<Out>(0), c, options); }
   /// C = alpha op(A) B + beta C
   template <Element In, Element Out, sparse::MatrixOf<Refs, In> Matrix>
   requires(sparse::combines(dtype_of<In>, dtype_of<Out>)) Future<void> spmm_ex(
       SumArgument<Out> alpha, const Matrix& a, const MatrixRef<Ref<In>>& b, SumArgument<Out> beta,
-      const MatrixRef<Ref<Out>>& c, const SpmmOptions& options = {}) {
+      const MatrixRef<Ref<Out>>& c, const SpmmOptions& options = {})
+  const {
     sparse::SpmmEx op;
     op.dtype = dtype_of<In>, op.c_dtype = dtype_of<Out>, op.transpose_a = options.transpose_a;
     op.order_b = options.order_b, op.order_c = options.order_c;

@@ -121,14 +121,14 @@ class SparseSorts : public SparseVectors<Refs> {
 
   /// row[i] = the row of element i, of a CSR matrix with row_begin.length() - 1 rows.
   template <IndexElement I>
-  Future<void> csr2coo(const Ref<I>& row_begin, const Ref<I>& row) {
+  Future<void> csr2coo(const Ref<I>& row_begin, const Ref<I>& row) const {
     return detail::submit(*submitter_,
                           sparse::Csr2Coo{dtype_of<I>, row_begin.length() - 1, row.length(),
                                           row_begin.operand(), row.operand()});
   }
   /// row_begin = where each of row_begin.length() - 1 rows begins among elements in ascending rows.
   template <IndexElement I>
-  Future<void> coo2csr(const Ref<I>& row, const Ref<I>& row_begin) {
+  Future<void> coo2csr(const Ref<I>& row, const Ref<I>& row_begin) const {
     return detail::submit(*submitter_,
                           sparse::Coo2Csr{dtype_of<I>, row_begin.length() - 1, row.length(),
                                           row.operand(), row_begin.operand()});
@@ -139,7 +139,7 @@ class SparseSorts : public SparseVectors<Refs> {
   Future<void> coosort(const BasicCooMatrix<Ref<T>, Ref<I>>& a,
                        const BasicCooMatrix<Ref<T>, Ref<I>>& sorted,
                        sparse::SortBy by = sparse::SortBy::row,
-                       const std::type_identity_t<Ref<I>>& permutation = {}) {
+                       const std::type_identity_t<Ref<I>>& permutation = {}) const {
     const auto count = a.row.length();
     return detail::submit_exact(
         *submitter_,
@@ -161,7 +161,7 @@ class SparseSorts : public SparseVectors<Refs> {
   template <FieldElement T, IndexElement I>
   Future<void> csrsort(const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
                        const BasicCsrMatrix<Ref<T>, Ref<I>>& sorted,
-                       const std::type_identity_t<Ref<I>>& permutation = {}) {
+                       const std::type_identity_t<Ref<I>>& permutation = {}) const {
     const auto count = a.column.length();
     return detail::submit_exact(
         *submitter_,

@@ -70,13 +70,13 @@ class SparseVectorProducts {
   /// SellMatrix or SparseRef.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spmv(const Matrix& a, const Ref<T>& x, const Ref<T>& y,
-                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
+                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) const {
     return spmv(blas::Transpose::no, alpha, a, x, beta, y);
   }
   /// y = alpha op(A) x + beta y
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spmv(blas::Transpose transpose, ScalarArgument<T> alpha, const Matrix& a,
-                    const Ref<T>& x, ScalarArgument<T> beta, const Ref<T>& y) {
+                    const Ref<T>& x, ScalarArgument<T> beta, const Ref<T>& y) const {
     sparse::Spmv op;
     op.dtype = dtype_of<T>, op.transpose = transpose;
     op.a = sparse::form_of(a);

@@ -110,7 +110,7 @@ class SparseTriangular : public SparseBlockedEll<Refs> {
   /// x = the solution of op(a) x = alpha b: see sparse::Spsv. x may be b.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spsv(const Matrix& a, const Ref<T>& b, const Ref<T>& x,
-                    const TriangularOptions& options = {}, ScalarArgument<T> alpha = T(1)) {
+                    const TriangularOptions& options = {}, ScalarArgument<T> alpha = T(1)) const {
     sparse::Spsv op;
     describe<T>(op, a, options);
     op.alpha = alpha.wire(), op.b = b.operand(), op.x = x.operand();
@@ -128,7 +128,7 @@ class SparseTriangular : public SparseBlockedEll<Refs> {
   /// blas::row_major() gives row-major matrices.
   template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> spsm(const Matrix& a, const MatrixRef<Ref<T>>& b, const MatrixRef<Ref<T>>& x,
-                    const TriangularOptions& options = {}, ScalarArgument<T> alpha = T(1)) {
+                    const TriangularOptions& options = {}, ScalarArgument<T> alpha = T(1)) const {
     sparse::Spsm op;
     describe<T>(op, a, options);
     op.order_b = options.order_b, op.order_x = options.order_x;

@@ -123,7 +123,7 @@ class SparseTridiagonal : public SparseNarrowProducts<Refs> {
 
   /// B = the X of A X = B: see sparse::Gtsv. Any number of columns.
   template <FieldElement T>
-  Future<void> gtsv(const Tridiagonal<Ref<T>>& a, const MatrixRef<Ref<T>>& b) {
+  Future<void> gtsv(const Tridiagonal<Ref<T>>& a, const MatrixRef<Ref<T>>& b) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Gtsv{dtype_of<T>, b.rows, b.columns, b.leading, a.lower.operand(),
@@ -136,7 +136,7 @@ class SparseTridiagonal : public SparseNarrowProducts<Refs> {
   /// pivoting: see sparse::GtsvStrided. A stride of 0: they stand one behind another.
   template <FieldElement T>
   Future<void> gtsv_strided(const Tridiagonal<Ref<T>>& a, const Ref<T>& x, std::int64_t n,
-                            std::int64_t batch, std::int64_t stride = 0) {
+                            std::int64_t batch, std::int64_t stride = 0) const {
     return detail::submit(
         *submitter_,
         sparse::GtsvStrided{dtype_of<T>, n, batch, stride != 0 ? stride : n, a.lower.operand(),
@@ -147,7 +147,7 @@ class SparseTridiagonal : public SparseNarrowProducts<Refs> {
   template <FieldElement T>
   Future<void> gtsv_interleaved(const Tridiagonal<Ref<T>>& a, const Ref<T>& x, std::int64_t n,
                                 std::int64_t batch,
-                                sparse::Elimination elimination = sparse::Elimination::lu) {
+                                sparse::Elimination elimination = sparse::Elimination::lu) const {
     return detail::submit(*submitter_, sparse::GtsvInterleaved{
                                            dtype_of<T>, elimination, 0, n, batch, a.lower.operand(),
                                            a.diagonal.operand(), a.upper.operand(), x.operand()});
@@ -155,7 +155,7 @@ class SparseTridiagonal : public SparseNarrowProducts<Refs> {
   /// The same for pentadiagonal matrices: see sparse::GpsvInterleaved.
   template <FieldElement T>
   Future<void> gpsv_interleaved(const Pentadiagonal<Ref<T>>& a, const Ref<T>& x, std::int64_t n,
-                                std::int64_t batch) {
+                                std::int64_t batch) const {
     return detail::submit(
         *submitter_, sparse::GpsvInterleaved{dtype_of<T>, n, batch, a.lower2.operand(),
                                              a.lower.operand(), a.diagonal.operand(),

@@ -114,7 +114,7 @@ class SparseVectors : public SparseTridiagonal<Refs> {
 
   /// y[index[i]] = x[i]
   template <FieldElement T, IndexElement I>
-  Future<void> scatter(const Ref<T>& x, const Ref<I>& index, const Ref<T>& y) {
+  Future<void> scatter(const Ref<T>& x, const Ref<I>& index, const Ref<T>& y) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Scatter{dtype_of<T>, dtype_of<I>, index.length(), y.length(), index.operand(),
@@ -124,7 +124,7 @@ class SparseVectors : public SparseTridiagonal<Refs> {
   /// y = alpha x + beta y
   template <FieldElement T, IndexElement I>
   Future<void> axpby(ScalarArgument<T> alpha, const Ref<T>& x, const Ref<I>& index,
-                     ScalarArgument<T> beta, const Ref<T>& y) {
+                     ScalarArgument<T> beta, const Ref<T>& y) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Axpby{dtype_of<T>, dtype_of<I>, index.length(), y.length(), alpha.wire(),
@@ -134,7 +134,7 @@ class SparseVectors : public SparseTridiagonal<Refs> {
   /// A rotation of the points (x[i], y[index[i]]): see sparse::Rot.
   template <FieldElement T, IndexElement I>
   Future<void> rot(const Ref<T>& x, const Ref<I>& index, const Ref<T>& y,
-                   ScalarArgument<RealOf<T>> c, ScalarArgument<T> s) {
+                   ScalarArgument<RealOf<T>> c, ScalarArgument<T> s) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Rot{dtype_of<T>, dtype_of<I>, index.length(), y.length(), c.wire(), s.wire(),
@@ -144,7 +144,7 @@ class SparseVectors : public SparseTridiagonal<Refs> {
   /// result[0] = the sum of x[i] y[index[i]], the elements of x conjugated or as they are.
   template <FieldElement T, IndexElement I>
   Future<void> spvv(const Ref<T>& x, const Ref<I>& index, const Ref<T>& y, const Ref<T>& result,
-                    blas::Conjugate conjugate = blas::Conjugate::no) {
+                    blas::Conjugate conjugate = blas::Conjugate::no) const {
     return detail::submit_exact(
         *submitter_,
         sparse::Spvv{dtype_of<T>, dtype_of<I>, conjugate, 0, index.length(), y.length(),

@@ -81,7 +81,7 @@ class Tensors {
   Future<void> contract(tensor::Factor<D> alpha, const tensor::TermOf<A>& a,
                         const tensor::TermOf<B>& b, tensor::Factor<D> beta,
                         const tensor::TermOf<D>& c, const tensor::TermOf<D>& d,
-                        const tensor::ContractOptions& options = {}) {
+                        const tensor::ContractOptions& options = {}) const {
     auto op = product(a, b, c, d, options);
     return submit(op, alpha, beta, &tensor::Contract::c);
   }
@@ -89,13 +89,15 @@ class Tensors {
   template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
   Future<void> contract(tensor::Factor<D> alpha, const tensor::TermOf<A>& a,
                         const tensor::TermOf<B>& b, tensor::Factor<D> beta,
-                        const tensor::TermOf<D>& d, const tensor::ContractOptions& options = {}) {
+                        const tensor::TermOf<D>& d,
+                        const tensor::ContractOptions& options = {}) const {
     return contract(alpha, a, b, beta, d, d, options);
   }
   /// D = A B
   template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
   Future<void> contract(const tensor::TermOf<A>& a, const tensor::TermOf<B>& b,
-                        const tensor::TermOf<D>& d, const tensor::ContractOptions& options = {}) {
+                        const tensor::TermOf<D>& d,
+                        const tensor::ContractOptions& options = {}) const {
     return contract(ScalarTypeOf<D>(1), a, b, ScalarTypeOf<D>(0), d, options);
   }
 
@@ -108,7 +110,7 @@ class Tensors {
                                                const tensor::TermOf<B>& b,
                                                const tensor::TermOf<D>& d,
                                                const tensor::ContractOptions& options = {},
-                                               const tensor::TuneOptions& how = {}) {
+                                               const tensor::TuneOptions& how = {}) const {
     const auto product = this->product(a, b, d, d, options);
     if (!product.ok())
       return submitter_->refuse(product.error()).then([] { return tensor::ContractTuning{}; });
@@ -123,7 +125,7 @@ class Tensors {
                                 const tensor::TermOf<T>& b, const tensor::TermOf<T>& c,
                                 tensor::Factor<T> beta, const tensor::TermOf<T>& d,
                                 const tensor::TermOf<T>& e,
-                                tensor::Compute compute = tensor::Compute::standard) {
+                                tensor::Compute compute = tensor::Compute::standard) const {
     auto op = tensor::contraction(a, b, c, d, e);
     if (op.ok()) op->compute = compute;
     return submit(op, alpha, beta, &tensor::ContractTrinary::d);
@@ -132,7 +134,7 @@ class Tensors {
   template <tensor::Computable T>
   Future<void> contract_trinary(const tensor::TermOf<T>& a, const tensor::TermOf<T>& b,
                                 const tensor::TermOf<T>& c, const tensor::TermOf<T>& e,
-                                tensor::Compute compute = tensor::Compute::standard) {
+                                tensor::Compute compute = tensor::Compute::standard) const {
     return contract_trinary<T>(ScalarTypeOf<T>(1), a, b, c, ScalarTypeOf<T>(0), e, e, compute);
   }
 
@@ -141,7 +143,7 @@ class Tensors {
   template <FieldElement T>
   Future<void> contract_block_sparse(ScalarOf<GpuRef<T>> alpha, const tensor::BlockTermOf<T>& a,
                                      const tensor::BlockTermOf<T>& b, ScalarOf<GpuRef<T>> beta,
-                                     const tensor::BlockTermOf<T>& d) {
+                                     const tensor::BlockTermOf<T>& d) const {
     auto product = tensor::contraction(a, b, d);
     if (!product.ok()) return submitter_->refuse(product.error());
     product->op.alpha = alpha.wire(), product->op.beta = beta.wire();
@@ -153,7 +155,7 @@ class Tensors {
   template <FieldElement T>
   Future<void> contract_block_sparse(const tensor::BlockTermOf<T>& a,
                                      const tensor::BlockTermOf<T>& b,
-                                     const tensor::BlockTermOf<T>& d) {
+                                     const tensor::BlockTermOf<T>& d) const {
     return contract_block_sparse(T(1), a, b, T(0), d);
   }
 
@@ -161,7 +163,7 @@ class Tensors {
   template <tensor::Computable T>
   Future<void> reduce(tensor::Binary reduction, tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
                       tensor::Factor<T> beta, const tensor::TermOf<T>& c,
-                      const tensor::TermOf<T>& d) {
+                      const tensor::TermOf<T>& d) const {
     auto op = tensor::reduction(a, c, d);
     if (op.ok()) op->reduction = reduction;
     return submit(op, alpha, beta, &tensor::Reduce::c);
@@ -169,7 +171,7 @@ class Tensors {
   /// D = R(A)
   template <tensor::Computable T>
   Future<void> reduce(tensor::Binary reduction, const tensor::TermOf<T>& a,
-                      const tensor::TermOf<T>& d) {
+                      const tensor::TermOf<T>& d) const {
     return reduce<T>(reduction, ScalarTypeOf<T>(1), a, ScalarTypeOf<T>(0), d, d);
   }
 
@@ -177,7 +179,8 @@ class Tensors {
   template <tensor::Computable A, tensor::Computable B>
   requires(tensor::converts(dtype_of<A>, dtype_of<B>)) Future<void> permute(
       tensor::Factor<std::conditional_t<(sizeof(A) < sizeof(B)), B, A>> alpha,
-      const tensor::TermOf<A>& a, const tensor::TermOf<B>& b) {
+      const tensor::TermOf<A>& a, const tensor::TermOf<B>& b)
+  const {
     auto op = tensor::permutation(a, b);
     if (op.ok()) op->alpha = alpha.wire();
     return submit(op);
@@ -186,7 +189,8 @@ class Tensors {
   template <tensor::Computable A, tensor::Computable B>
   requires(tensor::converts(dtype_of<A>,
                             dtype_of<B>)) Future<void> permute(const tensor::TermOf<A>& a,
-                                                               const tensor::TermOf<B>& b) {
+                                                               const tensor::TermOf<B>& b)
+  const {
     return permute(ScalarTypeOf<std::conditional_t<(sizeof(A) < sizeof(B)), B, A>>(1), a, b);
   }
 
@@ -194,7 +198,7 @@ class Tensors {
   template <tensor::Computable T, tensor::CombinedOf<T> D>
   Future<void> elementwise(tensor::Binary f, tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
                            tensor::Factor<T> gamma, const tensor::TermOf<D>& c,
-                           const tensor::TermOf<D>& d) {
+                           const tensor::TermOf<D>& d) const {
     auto op = tensor::elementwise(a, c, d);
     if (op.ok()) op->function = f, op->alpha = alpha.wire(), op->gamma = gamma.wire();
     return submit(op);
@@ -205,7 +209,7 @@ class Tensors {
   Future<void> elementwise(tensor::Binary f, tensor::Binary g, tensor::Factor<T> alpha,
                            const tensor::TermOf<T>& a, tensor::Factor<T> beta,
                            const tensor::TermOf<T>& b, tensor::Factor<T> gamma,
-                           const tensor::TermOf<D>& c, const tensor::TermOf<D>& d) {
+                           const tensor::TermOf<D>& c, const tensor::TermOf<D>& d) const {
     auto op = tensor::elementwise(a, b, c, d);
     if (op.ok()) {
       op->function_ab = f, op->function_abc = g;
@@ -229,7 +233,7 @@ class Tensors {
   Future<void> einsum(std::string_view subscripts, std::initializer_list<tensor::View<T>> operands,
                       const tensor::View<T>& output,
                       const GpuRef<std::type_identity_t<T>>& scratch = {},
-                      const tensor::ContractOptions& options = {}) {
+                      const tensor::ContractOptions& options = {}) const {
     std::vector<tensor::Term> terms;
     for (const auto& view : operands) terms.push_back(view({}));
     auto steps = tensor::einsum_of(subscripts, terms, output({}), scratch.operand());
@@ -259,12 +263,12 @@ class Tensors {
     return op;
   }
   template <class Op>
-  Future<void> submit(const Result<Op>& op) {
+  Future<void> submit(const Result<Op>& op) const {
     return op.ok() ? detail::submit(*submitter_, *op) : submitter_->refuse(op.error());
   }
   template <class Op, class Ref>
   Future<void> submit(Result<Op>& op, const BasicScalarArg<Ref>& alpha,
-                      const BasicScalarArg<Ref>& beta, Operand Op::*addend) {
+                      const BasicScalarArg<Ref>& beta, Operand Op::*addend) const {
     if (op.ok()) {
       op->alpha = alpha.wire(), op->beta = beta.wire();
       // A parameter may be another number in each run.

@@ -89,18 +89,18 @@ class BasicVector {
 
   /// z = x .* y
   template <RealElement T>
-  Future<void> multiply(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
+  Future<void> multiply(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) const {
     return elementwise<vectors::Multiply>(x, y, z);
   }
   /// z = x ./ y
   template <RealElement T>
-  Future<void> divide(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
+  Future<void> divide(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) const {
     return elementwise<vectors::Divide>(x, y, z);
   }
   /// y = alpha x + beta y
   template <RealElement T>
   Future<void> axpby(ScalarArgument<T> alpha, const Ref<T>& x, ScalarArgument<T> beta,
-                     const Ref<T>& y) {
+                     const Ref<T>& y) const {
     return detail::submit_exact(*submitter_,
                                 vectors::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(),
                                                x.operand(), y.operand()},
@@ -109,7 +109,7 @@ class BasicVector {
 
  private:
   template <class Op, class V>
-  Future<void> elementwise(const V& x, const V& y, const V& z) {
+  Future<void> elementwise(const V& x, const V& y, const V& z) const {
     return detail::submit_exact(
         *submitter_,
         Op{dtype_of<typename V::value_type>, x.length(), x.operand(), y.operand(), z.operand()},

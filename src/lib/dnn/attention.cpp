@@ -217,7 +217,8 @@ dnn::TensorId DnnAttention::result(dnn::Graph& graph, DType dtype, const Attenti
 }
 
 Future<void> DnnAttention::compute(const dnn::Graph& graph, const dnn::AttentionInputs& in,
-                                   const AttentionOptions& shape, std::vector<dnn::Bound> memory) {
+                                   const AttentionOptions& shape,
+                                   std::vector<dnn::Bound> memory) const {
   if (in.length_q.present()) memory.emplace_back(in.length_q, shape.length_q);
   if (in.length_kv.present()) memory.emplace_back(in.length_kv, shape.length_kv);
   return graphs_.run(graph, memory);

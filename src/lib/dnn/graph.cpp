@@ -187,7 +187,7 @@ Result<void> GraphCall::check_parts(const Parts& parts) const {
 
 namespace troupe {
 
-Future<void> DnnGraphs::run(const dnn::Graph& graph, std::span<const dnn::Bound> memory) {
+Future<void> DnnGraphs::run(const dnn::Graph& graph, std::span<const dnn::Bound> memory) const {
   using dnn::GraphCall;
   const auto refused = [&](const std::string& why) {
     return submitter_->refuse({Errc::invalid, 0, std::string(GraphCall::kName) + ": " + why});
