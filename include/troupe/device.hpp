@@ -64,6 +64,12 @@ struct MemoryUse {
 /// Operations are asynchronous and run as if in the order in which they were submitted; nothing
 /// needs to be synchronised. Their futures resolve with an Error when they fail; errors of the
 /// arguments are found before anything is launched. Every function may be called from any thread.
+/// A Device is a handle, as a pointer is: its functions are const, and so are the calls of the
+/// libraries' objects.
+///
+/// An object of a library, `const auto blas = device.blas()`, may be kept as long as the Runtime
+/// is there. Each of its calls goes where the device's own would: into a recording that the calling
+/// thread makes just then, else to the device.
 class Device {
  public:
   using Refs = LocalRefs;  ///< what its library calls take
@@ -71,11 +77,11 @@ class Device {
   /// A buffer of `length` elements, uninitialised; messages call it `name`. Throws Exception
   /// (out_of_memory, …).
   template <Element T>
-  [[nodiscard]] GpuRef<T> alloc(std::int64_t length, std::string_view name = {}) {
+  [[nodiscard]] GpuRef<T> alloc(std::int64_t length, std::string_view name = {}) const {
     return try_alloc<T>(length, name).take();
   }
   template <Element T>
-  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length, std::string_view name = {}) {
+  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length, std::string_view name = {}) const {
     check(length >= 0, "a buffer's length is negative");
     auto allocation = allocate(static_cast<std::uint64_t>(length), dtype_of<T>);
     if (!allocation) return allocation.error();
@@ -85,14 +91,14 @@ class Device {
   }
   /// Pinned host memory, uninitialised. Throws Exception (out_of_memory).
   template <Element T>
-  [[nodiscard]] PinnedBuffer<T> pinned(std::size_t length) {
+  [[nodiscard]] PinnedBuffer<T> pinned(std::size_t length) const {
     auto pin = allocate_pinned(length, sizeof(T)).take();
     return PinnedBuffer<T>(std::move(pin.lease), reinterpret_cast<T*>(pin.data), length, pin.where);
   }
 
   /// Sets every element to `value`.
   template <Element T>
-  Future<void> fill(const GpuRef<T>& destination, const std::type_identity_t<T>& value) {
+  Future<void> fill(const GpuRef<T>& destination, const std::type_identity_t<T>& value) const {
     memory::Fill op{
         dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
     std::memcpy(op.pattern, &value, sizeof value);
@@ -100,14 +106,14 @@ class Device {
   }
   /// Copies all of `source` (device to device).
   template <Element T>
-  Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) {
+  Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) const {
     return detail::submit(submitter(),
                           memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
   }
   /// Copies the first destination.length() elements of `source`, which must not change until the
   /// future resolves.
   template <Element T>
-  Future<void> copy(const PinnedBuffer<T>& source, const GpuRef<T>& destination) {
+  Future<void> copy(const PinnedBuffer<T>& source, const GpuRef<T>& destination) const {
     if (static_cast<std::int64_t>(source.size()) < destination.length())
       return too_short("pinned source", source.size(), destination.length());
     return detail::submit(
@@ -117,7 +123,7 @@ class Device {
   }
   /// Copies all of `source` to the start of `destination`.
   template <Element T>
-  Future<void> copy(const GpuRef<T>& source, const PinnedBuffer<T>& destination) {
+  Future<void> copy(const GpuRef<T>& source, const PinnedBuffer<T>& destination) const {
     if (static_cast<std::int64_t>(destination.size()) < source.length())
       return too_short("pinned destination", destination.size(), source.length());
     return detail::submit(
@@ -129,14 +135,14 @@ class Device {
   /// returns. It must be as long as `destination`.
   template <Element T>
   Future<void> upload(std::span<const std::type_identity_t<T>> source, const GpuRef<T>& destination,
-                      const std::source_location& where = std::source_location::current()) {
+                      const std::source_location& where = std::source_location::current()) const {
     if (std::ssize(source) != destination.length())
       return wrong_upload(source.size(), destination.length(), where);
     return upload_bytes(std::as_bytes(source), destination.operand(), dtype_of<T>);
   }
   /// Waits for the contents of `source`. Throws Exception.
   template <Element T>
-  [[nodiscard]] std::vector<T> download(const GpuRef<T>& source) {
+  [[nodiscard]] std::vector<T> download(const GpuRef<T>& source) const {
     std::vector<T> out(static_cast<std::size_t>(source.length()));
     download_bytes(source.operand(), std::as_writable_bytes(std::span(out)), dtype_of<T>).take();
     return out;
@@ -145,64 +151,64 @@ class Device {
   // The calls of the libraries. To use one, include its header, such as <troupe/lib/blas.hpp>:
   // this one includes no library. All others by `dnn::on(device)`.
   template <class Library = BasicVector<LocalRefs>>
-  [[nodiscard]] Library vector() {
+  [[nodiscard]] Library vector() const {
     return Library(submitter());
   }
   template <class Library = BasicBlas<LocalRefs>>
-  [[nodiscard]] Library blas() {
+  [[nodiscard]] Library blas() const {
     return Library(submitter());
   }
   template <class Library = BasicSparse<LocalRefs>>
-  [[nodiscard]] Library sparse() {
+  [[nodiscard]] Library sparse() const {
     return Library(submitter());
   }
   template <class Library = BasicRng<LocalRefs>>
-  [[nodiscard]] Library rng() {
+  [[nodiscard]] Library rng() const {
     return Library(submitter());
   }
   template <class Library = BasicFft<LocalRefs>>
-  [[nodiscard]] Library fft() {
+  [[nodiscard]] Library fft() const {
     return Library(submitter());
   }
   template <class Library = Solver>
-  [[nodiscard]] Library solver() {
+  [[nodiscard]] Library solver() const {
     return Library(submitter());
   }
 
   // Kernels of the program's own: <troupe/lib/kernel.hpp> says more.
   /// `device.compile(source, {.names = {"scale<float>"}})`
   template <class Library = Kernels>
-  auto compile(std::string source, typename Library::Compile options) {
+  auto compile(std::string source, typename Library::Compile options) const {
     return Library(*this).compile(std::move(source), std::move(options));
   }
   /// Takes an image that nvcc has made.
   template <class Library = Kernels>
   auto load(std::span<const std::byte> image, std::vector<std::string> names,
-            std::string host_kernels = {}) {
+            std::string host_kernels = {}) const {
     return Library(*this).load(image, std::move(names), std::move(host_kernels));
   }
   /// `device.launch(kernel, {.grid = 8, .block = 256}, read(x), update(y), n, 2.0f)`
   template <class Library = Kernels, class... Arguments>
   Future<void> launch(const typename Library::One& kernel, const typename Library::Launching& how,
-                      const Arguments&... arguments) {
+                      const Arguments&... arguments) const {
     return Library(*this).launch(kernel, how, arguments...);
   }
 
   /// A shared library of the program's whose functions run in the device host:
   /// <troupe/lib/function.hpp> says more.
   template <class Library = Functions>
-  auto load_functions(std::string path) {
+  auto load_functions(std::string path) const {
     return typename Library::Libraries(std::move(path));
   }
   /// `device.call(functions.function("smooth"), read(x), write(y), n)`
   template <class Library = Functions, class... Arguments>
-  Future<void> call(const typename Library::One& function, const Arguments&... arguments) {
+  Future<void> call(const typename Library::One& function, const Arguments&... arguments) const {
     return Library(*this).call(function, arguments...);
   }
   /// How many blocks of so many threads the device runs at once.
   template <class Library = Kernels>
   Future<std::uint64_t> occupancy(const typename Library::One& kernel, std::uint32_t threads,
-                                  std::uint32_t shared_bytes = 0) {
+                                  std::uint32_t shared_bytes = 0) const {
     return Library(*this).occupancy(kernel, threads, shared_bytes);
   }
 
@@ -221,27 +227,27 @@ class Device {
    private:
     detail::Submitter* submitter_;
   };
-  [[nodiscard]] Preparing prepare() { return Preparing(preparer()); }
+  [[nodiscard]] Preparing prepare() const { return Preparing(preparer()); }
 
   /// Calls `calls`, whose submissions to this device, from this thread, are recorded instead of
   /// being run: <troupe/sequence.hpp> says more. What moves memory to or from the host or other
   /// ranks, gives a value, or may block, cannot be recorded. Throws Exception: unsupported, with
   /// the name of what cannot be; invalid if nothing was submitted; what a call was refused for;
   /// what `calls` throws.
-  [[nodiscard]] Sequence record(const std::function<void()>& calls);
+  [[nodiscard]] Sequence record(const std::function<void()>& calls) const;
 
   /// Does nothing, through the whole path.
-  Future<void> nop() { return detail::submit(submitter(), memory::Nop{}); }
+  Future<void> nop() const { return detail::submit(submitter(), memory::Nop{}); }
   /// Lets the device host suffer a real fault when it reaches this command: for tests and drills.
-  Future<void> inject(memory::FaultKind kind) {
+  Future<void> inject(memory::FaultKind kind) const {
     return detail::submit(submitter(), memory::Fault{{}, kind, 0});
   }
   /// Has this rank's GPU say something of its health, which is then dealt with as what it says by
   /// itself: for tests and drills. HealthEvent::rank does not matter.
-  void inject_health(const HealthEvent& event);
+  void inject_health(const HealthEvent& event) const;
   /// Lets the next call of a library ("blas") fail: its command answers `library`, and the library
   /// is opened anew.
-  Future<void> inject_library_fault(std::string_view library) {
+  Future<void> inject_library_fault(std::string_view library) const {
     memory::LibraryFault op;
     std::memcpy(op.library, library.data(), std::min(library.size(), sizeof op.library));
     return detail::submit(submitter(), op);
@@ -251,7 +257,7 @@ class Device {
   /// The first error of any command since the last call, like cudaGetLastError: wrong arguments,
   /// failed operations, transfers and remote operations, whether their futures were kept, read or
   /// dropped. Losses by a fault do not count. World::run() looks after every step.
-  [[nodiscard]] Result<void> take_error();
+  [[nodiscard]] Result<void> take_error() const;
   /// Those errors that nobody has read, neither by the future (see Future) nor by take_error().
   /// World::wait_active() forgives those of commands that a loss has ended or kept from running.
   /// run_program() ends a program that has left any with status 1.
@@ -270,7 +276,7 @@ class Device {
   /// Bytes of slabs this rank holds.
   [[nodiscard]] std::uint64_t bytes_held() const;
   /// Where commands go: for operations that have no typed call here.
-  [[nodiscard]] detail::Submitter& submitter();
+  [[nodiscard]] detail::Submitter& submitter() const;
 
   // For troupe itself: what stands behind a device.
 
@@ -278,15 +284,16 @@ class Device {
   [[nodiscard]] rank_process::DeviceCore& core() const noexcept { return *core_; }
 
  private:
-  [[nodiscard]] detail::Submitter& preparer();
-  Future<void> too_short(const char* what, std::size_t has, std::int64_t needed);
+  [[nodiscard]] detail::Submitter& preparer() const;
+  Future<void> too_short(const char* what, std::size_t has, std::int64_t needed) const;
   Future<void> wrong_upload(std::size_t source, std::int64_t destination,
-                            const std::source_location& where);
-  Result<detail::Allocation> allocate(std::uint64_t length, DType dtype);
-  Result<detail::PinnedAllocation> allocate_pinned(std::uint64_t length, std::size_t element);
+                            const std::source_location& where) const;
+  Result<detail::Allocation> allocate(std::uint64_t length, DType dtype) const;
+  Result<detail::PinnedAllocation> allocate_pinned(std::uint64_t length, std::size_t element) const;
   Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination,
-                            DType dtype);
-  Result<void> download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype);
+                            DType dtype) const;
+  Result<void> download_bytes(const Operand& source, std::span<std::byte> destination,
+                              DType dtype) const;
 
   std::shared_ptr<rank_process::DeviceCore> core_;
 };

@@ -92,7 +92,7 @@ class RemoteDevice {
 
   /// Sets every element to `value`.
   template <Element T>
-  Future<void> fill(const RemoteRef<T>& destination, const std::type_identity_t<T>& value) {
+  Future<void> fill(const RemoteRef<T>& destination, const std::type_identity_t<T>& value) const {
     memory::Fill op{
         dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
     std::memcpy(op.pattern, &value, sizeof value);
@@ -100,32 +100,32 @@ class RemoteDevice {
   }
   /// Copies within that device.
   template <Element T>
-  Future<void> copy(const RemoteRef<T>& source, const RemoteRef<T>& destination) {
+  Future<void> copy(const RemoteRef<T>& source, const RemoteRef<T>& destination) const {
     return detail::submit(*submitter_,
                           memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
   }
   /// Does nothing, through the whole path.
-  Future<void> nop() { return detail::submit(*submitter_, memory::Nop{}); }
+  Future<void> nop() const { return detail::submit(*submitter_, memory::Nop{}); }
 
   // The calls of the libraries, each in its library's header, as of Device.
   template <class Library = BasicVector<RemoteRefs>>
-  [[nodiscard]] Library vector() {
+  [[nodiscard]] Library vector() const {
     return Library(*submitter_);
   }
   template <class Library = BasicBlas<RemoteRefs>>
-  [[nodiscard]] Library blas() {
+  [[nodiscard]] Library blas() const {
     return Library(*submitter_);
   }
   template <class Library = BasicSparse<RemoteRefs>>
-  [[nodiscard]] Library sparse() {
+  [[nodiscard]] Library sparse() const {
     return Library(*submitter_);
   }
   template <class Library = BasicRng<RemoteRefs>>
-  [[nodiscard]] Library rng() {
+  [[nodiscard]] Library rng() const {
     return Library(*submitter_);
   }
   template <class Library = BasicFft<RemoteRefs>>
-  [[nodiscard]] Library fft() {
+  [[nodiscard]] Library fft() const {
     return Library(*submitter_);
   }
 
@@ -136,13 +136,13 @@ class RemoteDevice {
   /// invalid: the owner has no such module.
   template <class Library = Kernels, class... Arguments>
   Future<void> launch(const typename Library::One& kernel, const typename Library::Launching& how,
-                      const Arguments&... arguments) {
+                      const Arguments&... arguments) const {
     return Library::launch_there(*submitter_, kernel, how, arguments...);
   }
   /// Calls a function there. The library is the file that has this path there. Include
   /// <troupe/lib/function.hpp>.
   template <class Library = Functions, class... Arguments>
-  Future<void> call(const typename Library::One& function, const Arguments&... arguments) {
+  Future<void> call(const typename Library::One& function, const Arguments&... arguments) const {
     return Library::call_there(*submitter_, function, arguments...);
   }
 

@@ -62,8 +62,10 @@ class Sequence {
 // collectives. Throw Exception (invalid) outside of a recording.
 
 /// If flag[0] is not 0.
-void if_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls);
+void if_(const Device& device, const GpuRef<std::int32_t>& flag,
+         const std::function<void()>& calls);
 /// As long as flag[0] is not 0, which is looked at before each time.
-void while_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls);
+void while_(const Device& device, const GpuRef<std::int32_t>& flag,
+            const std::function<void()>& calls);
 
 }  // namespace troupe

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},
       {"rehearsal", test::rehearsal},
+      {"rehearsal_of_strides", test::rehearsal_of_strides},
       {"rehearsal_within", test::rehearsal_within},
       {"shrink", test::shrink},
       {"shrink_by_hand", test::shrink_by_hand},

@@ -181,6 +181,7 @@ void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);
 void rehearsal(Context& c);
+void rehearsal_of_strides(Context& c);
 void rehearsal_within(Context& c);
 void shrink(Context& c);
 void shrink_by_hand(Context& c);

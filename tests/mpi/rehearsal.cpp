@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "mpi_tests.hpp"
 
 // Runs that are rehearsed (--rehearse): what a fault would spoil is found before there is one.
@@ -19,7 +21,8 @@ struct Case {
 class Rehearsed {
  public:
   Rehearsed(Context& c, const Case& how) : c_(&c), how_(how), checkpoint_(c.device()) {
-    for (auto* ref : {&x_, &total_, &sum_}) *ref = c.device().alloc<double>(kLength);
+    for (auto* ref : {&x_, &total_}) *ref = c.device().alloc<double>(kLength, "a vector");
+    sum_ = c.device().alloc<double>(kLength);
     c.device().fill(x_, 1.0);
     c.device().fill(total_, 0.0);
     checkpoint_.add("x", x_);
@@ -118,23 +121,24 @@ void rehearsal(Context& c) {
     const auto before = c.world().recoveries().size();
     Rehearsed forgets(c, {.adds_total = false});
     const auto outcome = forgets.run();
-    expect_found(c, outcome,
-                 {"rank 0: buffer " + of_rank_0(c, forgets.total_index()) + " (500 x f64)",
-                  "steps 0 to 3", "is no part of the checkpoint"},
-                 "a buffer of the state is left out");
+    expect_found(
+        c, outcome,
+        {"rank 0: buffer " + of_rank_0(c, forgets.total_index()) + " (a vector, 500 of f64)",
+         "steps 0 to 3", "is no part of the checkpoint"},
+        "a buffer of the state is left out");
     c.expect(forgets.executed() == kCommitEvery && c.world().recoveries().size() == before,
              "it is found before the first fault");
   }
   {
     Rehearsed forgets(c, {.adds_scratch = false});
     expect_found(c, forgets.run(),
-                 {"buffer " + of_rank_0(c, forgets.scratch_index()) + " (500 x f64)"},
+                 {"buffer " + of_rank_0(c, forgets.scratch_index()) + " (500 of f64)"},
                  "scratch is left out");
   }
   {
     Rehearsed late(c, {.makes_room_late = true});
     const auto outcome = late.run();
-    expect_found(c, outcome, {"buffer " + of_rank_0(c, late.late_index()) + " (500 x f64)"},
+    expect_found(c, outcome, {"buffer " + of_rank_0(c, late.late_index()) + " (500 of f64)"},
                  "room that a step makes is left out");
   }
   {
@@ -144,6 +148,25 @@ void rehearsal(Context& c) {
                   "(1 of 500 elements differ)", "lost at step "},
                  "a value on the host is left out");
   }
+}
+
+/// Steps that are done several at once: the device host is lost in one that there is.
+void rehearsal_of_strides(Context& c) {
+  constexpr std::int64_t kStride = 4, kCalls = 12;
+  const auto before = c.world().recoveries().size();
+  auto x = c.device().alloc<double>(kLength);
+  c.device().fill(x, 1.0).get();
+  Checkpoint state(c.device());
+  state.add("x", x);
+  c.world().run(state,
+                [&](std::int64_t i) {
+                  c.device().blas().scal(1.5, x);
+                  return i + kStride < kCalls * kStride ? Step::again : Step::done;
+                },
+                {.commit_every = 2 * kStride, .stride = kStride});
+  c.expect(c.world().recoveries().size() - before == kCalls,
+           "two device hosts are lost in each interval of two calls");
+  c.expect(c.device().download(x)[0] == std::pow(1.5, kCalls), "the state");
 }
 
 /// With a tolerance of 1e-3.

@@ -131,13 +131,13 @@ class Functions {
   using Libraries = FunctionLibrary;
   using One = Function;
 
-  explicit Functions(Device& device) : submitter_(&device.submitter()) {}
+  explicit Functions(const Device& device) : submitter_(&device.submitter()) {}
 
   /// Arguments as those of a launch; the function has the stream before them. Errors: unsupported
   /// (there is no such library or function on this engine), invalid (it takes other arguments),
   /// library (it has failed; native: what it returned): then what it was to write is stale.
   template <class... Arguments>
-  Future<void> call(const Function& function, const Arguments&... arguments) {
+  Future<void> call(const Function& function, const Arguments&... arguments) const {
     return submit(function, detail::LaunchArguments::of(arguments...));
   }
   /// On another rank's device: see RemoteDevice::call().
@@ -150,12 +150,12 @@ class Functions {
  private:
   static Future<void> submit_there(detail::Submitter& there, const Function& function,
                                    const detail::LaunchArguments& arguments);
-  Future<void> submit(const Function& function, const detail::LaunchArguments& arguments);
+  Future<void> submit(const Function& function, const detail::LaunchArguments& arguments) const;
   detail::Submitter* submitter_;
 };
 
 namespace functions {
-inline Functions on(Device& device) {
+inline Functions on(const Device& device) {
   return Functions(device);
 }
 }  // namespace functions

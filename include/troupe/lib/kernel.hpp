@@ -408,26 +408,26 @@ class Kernels {
   using Module = KernelModule;
   using One = Kernel;
 
-  explicit Kernels(Device& device) : device_(&device) {}
+  explicit Kernels(const Device& device) : device_(&device) {}
 
   /// Compiles CUDA C++ in a process of its own, or takes what was compiled from the same before.
   /// Errors: invalid (it does not compile: the compiler's log; a kernel of that name is not in it),
   /// unsupported (there is no compiler), timeout.
-  Future<KernelModule> compile(std::string source, CompileOptions options);
+  Future<KernelModule> compile(std::string source, CompileOptions options) const;
   /// Takes an image that nvcc has made: a cubin, a fatbin, PTX. `names`: those of the kernels as
   /// they stand in it, mangled if they are not extern "C". `host_kernels`: as in CompileOptions.
   /// Errors: invalid (there is no such kernel), unsupported (it is for other devices than this).
   Future<KernelModule> load(std::span<const std::byte> image, std::vector<std::string> names,
-                            std::string host_kernels = {});
+                            std::string host_kernels = {}) const;
   /// How many blocks of so many threads, with so much dynamic shared memory, the device runs at
   /// once. Errors: invalid (more than the kernel can have).
   Future<std::uint64_t> occupancy(const Kernel& kernel, std::uint32_t threads,
-                                  std::uint32_t shared_bytes = 0);
+                                  std::uint32_t shared_bytes = 0) const;
   /// Errors, before anything is launched: invalid (number and sizes of arguments, extents beyond
   /// what the device or the kernel allows), stale.
   template <class... Arguments>
   Future<void> launch(const Kernel& kernel, const LaunchOptions& how,
-                      const Arguments&... arguments) {
+                      const Arguments&... arguments) const {
     return submit(kernel, how, detail::LaunchArguments::of(arguments...));
   }
   /// On another rank's device: see RemoteDevice::launch().
@@ -442,12 +442,12 @@ class Kernels {
                                    const LaunchOptions& how,
                                    const detail::LaunchArguments& arguments);
   Future<void> submit(const Kernel& kernel, const LaunchOptions& how,
-                      const detail::LaunchArguments& arguments);
-  Device* device_;
+                      const detail::LaunchArguments& arguments) const;
+  const Device* device_;
 };
 
 namespace kernel {
-inline Kernels on(Device& device) {
+inline Kernels on(const Device& device) {
   return Kernels(device);
 }
 }  // namespace kernel

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <troupe/future.hpp>
@@ -102,6 +103,8 @@ class Submitter {
   virtual Future<void> refuse_collective(Error error, const Scope&) {
     return refuse(std::move(error));
   }
+  /// What the program calls the buffer that the range lies in, for messages; empty: nothing.
+  [[nodiscard]] virtual std::string name_of(const Operand&) const { return {}; }
   /// A cell of so many bytes. Errors: out_of_memory; unsupported where no values come back.
   virtual Result<ResultCell> result_cell(std::size_t bytes);
   /// What a command names beside buffers: to be kept as long as it may run again.
@@ -110,6 +113,10 @@ class Submitter {
  protected:
   ~Submitter() = default;
 };
+
+/// The error of a command that is refused, with the names that the program has given its operands.
+Error with_names(Error error, const Submitter& submitter, const OperationInfo& info,
+                 std::span<const std::byte> op);
 
 /// Checks the operation and submits it. `op`: its bytes, aligned to 8.
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,

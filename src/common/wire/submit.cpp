@@ -85,13 +85,28 @@ Result<ResultCell> Submitter::result_cell(std::size_t) {
   return Error{Errc::unsupported, 0, "no value comes back from another rank's device"};
 }
 
+Error with_names(Error error, const Submitter& submitter, const OperationInfo& info,
+                 std::span<const std::byte> op) {
+  std::string names;
+  for (const auto& operand : info.operands) {
+    const auto& range = info.operand(op.data(), operand);
+    if (!range.present()) continue;
+    if (const auto name = submitter.name_of(range); !name.empty())
+      names += (names.empty() ? "" : ", ") + std::string(operand.name) + " is " + name;
+  }
+  if (!names.empty()) error.message += " (" + names + ")";
+  return error;
+}
+
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
                     const Parts& parts, const Scope& scope) {
   if (const auto sound = check_operation(info, op.data(), parts); !sound)
-    return submitter.refuse_collective(sound.error(), scope);
+    return submitter.refuse_collective(with_names(sound.error(), submitter, info, op), scope);
   const CommandView command(info, op, parts, scope);
   const auto apart = check_overlap(info.name, info.in_place, command.uses(), info.tail, parts.tail);
-  return apart.ok() ? submitter.submit(command) : submitter.refuse_collective(apart.error(), scope);
+  return apart.ok()
+             ? submitter.submit(command)
+             : submitter.refuse_collective(with_names(apart.error(), submitter, info, op), scope);
 }
 
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
@@ -100,11 +115,11 @@ Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
   const auto wrong = std::find_if(lengths.begin(), lengths.end(),
                                   [](const Length& one) { return one.is != one.needed; });
   if (wrong == lengths.end()) return submit(submitter, info, op, parts, scope);
-  return submitter.refuse_collective(
-      {Errc::invalid, 0,
-       std::string(info.name) + ": " + std::string(wrong->name) + " has " +
-           std::to_string(wrong->is) + " elements, not " + std::to_string(wrong->needed)},
-      scope);
+  const Error error{Errc::invalid, 0,
+                    std::string(info.name) + ": " + std::string(wrong->name) + " has " +
+                        std::to_string(wrong->is) + " elements, not " +
+                        std::to_string(wrong->needed)};
+  return submitter.refuse_collective(with_names(error, submitter, info, op), scope);
 }
 
 }  // namespace detail

@@ -98,7 +98,8 @@ std::span<const OperationInfo* const> operations() noexcept {
 
 }  // namespace functions
 
-Future<void> Functions::submit(const Function& which, const detail::LaunchArguments& arguments) {
+Future<void> Functions::submit(const Function& which,
+                               const detail::LaunchArguments& arguments) const {
   const auto path = which.path() + '\0';
   auto op = functions::call_of<functions::Call>(which.name(), path, arguments);
   op.only_queues = which.options().only_queues ? 1 : 0;

@@ -1,5 +1,8 @@
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <thread>
 
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/kernel.hpp>
@@ -129,6 +132,54 @@ TEST(Sequences, NothingRunsWhileItIsRecorded) {
   EXPECT_EQ(device().download(x), (std::vector<double>{1, 2, 3}));
   sequence.run().get();
   EXPECT_EQ(device().download(x), (std::vector<double>{14, 14, 14}));
+}
+
+/// An object of a library does the same wherever it was made, and on a const Device.
+TEST(Sequences, HaveWhatKeptObjectsOfLibrariesSubmit) {
+  const Device& d = device();
+  const auto x = put(std::vector<double>(100, 1.0)), sum = put(std::vector<double>(1, 0.0));
+  const auto counts = put(std::vector<std::int64_t>(100, 1)), sums = d.alloc<std::int64_t>(100);
+  const auto two = put(std::vector<double>(100, 2.0));
+  const auto blas = d.blas();
+  const auto vector = d.vector();
+  const auto rng = d.rng();
+  const auto algorithms = primitives::on(d);
+  std::optional<BasicBlas<LocalRefs>> inside;
+  const auto sequence = d.record([&] {
+    inside.emplace(d.blas());
+    blas.scal(2.0, x);
+    vector.multiply(two, x, x);
+    inside->dot(x, two, sum);
+    algorithms.scan(counts, sums);
+  });
+  EXPECT_EQ(sequence.commands(), 4u);
+  EXPECT_EQ(d.download(x)[0], 1.0) << "a call ran while it was recorded";
+  for (int i = 1; i <= 3; ++i) {
+    sequence.run();
+    EXPECT_EQ(d.download(x)[99], std::pow(4.0, i));
+    EXPECT_EQ(d.download(sums)[99], 100);
+  }
+  inside->scal(0.5, x);  // one that was made within, used without
+  EXPECT_EQ(d.download(x)[0], 32.0);
+  const auto another = d.record([&] { inside->scal(0.5, x); });
+  EXPECT_EQ(d.download(x)[0], 32.0);
+  another.run();
+  EXPECT_EQ(d.download(x)[0], 16.0);
+  rng.uniform(x, {.seed = 1});
+  EXPECT_LT(d.download(x)[0], 1.0);
+}
+
+/// A thread that does not record is not concerned by one that does.
+TEST(Sequences, AreOfTheirThreadAlone) {
+  const auto x = put(std::vector<double>(4, 1.0)), y = put(std::vector<double>(4, 1.0));
+  const auto blas = device().blas();
+  const auto sequence = device().record([&] {
+    blas.scal(2.0, x);
+    std::thread([&] { blas.scal(3.0, y).get(); }).join();
+  });
+  EXPECT_EQ(sequence.commands(), 1u);
+  EXPECT_EQ(device().download(y)[0], 3.0);
+  EXPECT_EQ(device().download(x)[0], 1.0);
 }
 
 TEST(Sequences, TakeTurnsOnTheSameLibraries) {
@@ -383,6 +434,43 @@ TEST(SequencesRefuse, WhatCannotBeRecordedByName) {
             Errc::invalid);
   EXPECT_EQ(device().download(x), std::vector<double>(16, 1.0)) << "something was launched";
   EXPECT_TRUE(device().take_error().ok()) << "what a recording refuses is told by it alone";
+}
+
+/// A run is one command, which could not name them all.
+TEST(SequencesRefuse, MoreRangesThanACommandNames) {
+  std::vector<GpuRef<double>> buffers;
+  for (int i = 0; i < 4097; ++i) buffers.push_back(device().alloc<double>(1));
+  const auto record = [&](std::size_t count) {
+    return refused([&] {
+      for (std::size_t i = 0; i < count; ++i) device().fill(buffers[i], 1.0);
+    });
+  };
+  const auto error = record(buffers.size());
+  EXPECT_EQ(error.code, Errc::unsupported) << error.message;
+  EXPECT_NE(error.message.find("4097 ranges"), std::string::npos) << error.message;
+  EXPECT_EQ(record(600).message, "");
+  EXPECT_TRUE(device().take_error().ok());
+}
+
+/// Its end is missing, so that the sequence would do anything.
+TEST(SequencesRefuse, ABranchThatAnExceptionLeaves) {
+  const auto x = put(std::vector<double>(4, 1.0));
+  const auto flag = put(std::vector<std::int32_t>{0});
+  for (const auto branch : {if_, while_}) {
+    const auto error = refused([&] {
+      try {
+        branch(device(), flag, [&] {
+          device().fill(x, 2.0);
+          throw 1;
+        });
+      } catch (int) {
+      }
+      device().fill(x, 3.0);
+    });
+    EXPECT_EQ(error.code, Errc::invalid);
+    EXPECT_NE(error.message.find("an exception has left"), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(device().download(x)[0], 1.0);
 }
 
 TEST(SequencesRefuse, ParametersThatTheyDoNotHave) {

@@ -58,7 +58,11 @@ std::string BufferTable::explain(const Operand& operand) const {
   if (!known || !at(operand.buffer).live ||
       operand.generation < at(operand.buffer).first_generation ||
       operand.generation > at(operand.buffer).generation.load(std::memory_order_relaxed)) {
-    return "buffer " + std::to_string(operand.buffer) + " was freed";
+    // The entry has the name of its last buffer, until there is another one.
+    const bool same = known && operand.generation >= at(operand.buffer).first_generation;
+    return "buffer " + std::to_string(operand.buffer) +
+           (same && !at(operand.buffer).name.empty() ? " (" + at(operand.buffer).name + ")" : "") +
+           " was freed";
   }
   const auto what = describe(operand);
   if (valid(operand.buffer, operand.generation)) return "the range does not lie within " + what;

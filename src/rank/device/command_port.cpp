@@ -85,7 +85,7 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
     if (!known(part.range)) return stale(command.info->tail, part.range);
   }
   const auto bytes = wire::record_bytes(command);
-  if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
+  if (!fits(command.tail.size(), bytes)) {
     return Error{Errc::invalid, 0,
                  "a command of " + std::to_string(bytes) + " bytes does not fit the ring"};
   }
@@ -226,8 +226,11 @@ void CommandPort::lose_spoilt(Resolved& resolved) {
 void CommandPort::lose_spoilt_locked(Resolved& resolved) {
   const auto epoch = epoch_.load(std::memory_order_acquire);
   for (const auto& spoilt : resolved.spoilt()) {
-    // In another epoch a rollback may have restored it.
-    if (spoilt.epoch == epoch) buffers_.lose(spoilt.buffer, spoilt.by);
+    // In another epoch a rollback may have restored it. And once its command is closed, a buffer
+    // that nobody refers to may be freed, and its entry be that of another.
+    const auto& entry = buffers_.at(spoilt.buffer);
+    if (spoilt.epoch == epoch && entry.live && entry.first_generation <= spoilt.generation)
+      buffers_.lose(spoilt.buffer, spoilt.by);
   }
   resolved.spoilt().clear();
 }
@@ -276,7 +279,10 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if ((reply.flags & wire::kSpoilt) != 0) {
         const auto epoch = epoch_.load(std::memory_order_acquire);
         tickets_.for_each_named(ticket, [&](std::uint32_t buffer, bool written) {
-          if (written) resolved.spoilt().push_back({buffer, outcome.code(), epoch});
+          if (!written) return;
+          const auto& generation = buffers_.at(buffer).generation;
+          resolved.spoilt().push_back(
+              {buffer, outcome.code(), epoch, generation.load(std::memory_order_relaxed)});
         });
       }
       if (!outcome.ok() && !tickets_.slot(ticket).quiet &&
@@ -357,6 +363,17 @@ void CommandPort::name_buffer(std::uint32_t buffer, std::string_view name) {
   buffers_.at(buffer).name = name;
 }
 
+std::string CommandPort::name_of(const Operand& range) const {
+  const std::lock_guard lock(submit_mutex_);
+  if (in_no_table(range) || range.buffer >= buffers_.size()) return {};
+  return buffers_.at(range.buffer).name;
+}
+
+std::string CommandPort::describe(const Operand& range) const {
+  const std::lock_guard lock(submit_mutex_);
+  return buffers_.describe(range);
+}
+
 bool CommandPort::restore_buffer(const Operand& where) {
   const std::lock_guard lock(submit_mutex_);
   const auto& entry = buffers_.at(where.buffer);
@@ -405,7 +422,7 @@ std::vector<CommandPort::Written> CommandPort::writes() const {
   for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
     const auto& entry = buffers_.at(i);
     if (entry.written && entry.live && !entry.dropped)
-      list.push_back({i, entry.bytes, entry.dtype});
+      list.push_back({i, buffers_.describe({.buffer = i})});
   }
   return list;
 }

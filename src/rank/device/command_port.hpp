@@ -92,8 +92,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   struct Written {
     std::uint32_t index;
-    std::uint64_t bytes;
-    DType dtype;
+    std::string description;  ///< for messages
   };
   /// Nothing counts as written.
   void forget_writes();
@@ -253,6 +252,14 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] bool pending(std::uint64_t ticket) const noexcept {
     return tickets_.pending(ticket);
   }
+  [[nodiscard]] std::string name_of(const Operand& range) const override;
+  /// Which buffer a range names, for messages.
+  [[nodiscard]] std::string describe(const Operand& range) const;
+  /// Whether a command with a tail of so many operands, of so many bytes in all, can be submitted.
+  [[nodiscard]] bool takes(std::size_t tail, std::size_t bytes) const {
+    const std::lock_guard lock(submit_mutex_);
+    return fits(tail, bytes);
+  }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
   /// True while some waiting thread drains the replies itself, so that the watcher need not be
@@ -308,6 +315,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
       std::uint32_t buffer;
       Errc by;
       std::uint32_t epoch;
+      std::uint32_t generation;  ///< of its contents: the entry may have another buffer by then
     };
     [[nodiscard]] std::vector<Spoilt>& spoilt() noexcept { return spoilt_; }
 
@@ -316,6 +324,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     std::vector<std::pair<detail::StatePtr<detail::State<void>>, Result<void>>> list_;
   };
 
+  [[nodiscard]] bool fits(std::size_t tail, std::size_t bytes) const noexcept {
+    return tail <= wire::kMaxTail && bytes <= producer_.max_record();
+  }
   void drain_locked(Resolved& resolved);
   /// What is spoilt goes stale. The submitters' lock is taken, or held.
   void lose_spoilt(Resolved& resolved);

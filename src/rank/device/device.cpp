@@ -10,18 +10,18 @@ using rank_process::Recorder;
 const DeviceInfo& Device::info() const {
   return core_->info();
 }
-Result<void> Device::take_error() {
+Result<void> Device::take_error() const {
   const auto error = core_->port().take_error();
   return error ? Result<void>(*error) : Result<void>();
 }
-Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t needed) {
+Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t needed) const {
   return submitter().refuse({Errc::invalid, 0,
                              std::string("memory.copy: the ") + what + " has " +
                                  std::to_string(has) + " elements, " + std::to_string(needed) +
                                  " are needed"});
 }
 Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
-                                  const std::source_location& where) {
+                                  const std::source_location& where) const {
   return submitter().refuse({Errc::invalid, 0,
                              "upload: the source has " + std::to_string(source) +
                                  " elements, the destination " + std::to_string(destination) +
@@ -37,9 +37,7 @@ std::vector<OpenedLibrary> Device::libraries() const {
 std::uint64_t Device::bytes_held() const {
   return core_->bytes_held();
 }
-detail::Submitter& Device::submitter() {
-  if (auto* const recorder = Recorder::of(core_->port())) [[unlikely]]
-    return *recorder;
+detail::Submitter& Device::submitter() const {
   return core_->submitter();
 }
 Result<std::vector<MemoryUse>> Device::memory_use() const {
@@ -48,27 +46,27 @@ Result<std::vector<MemoryUse>> Device::memory_use() const {
 Result<GpuHealth> Device::health() const {
   return core_->health();
 }
-void Device::inject_health(const HealthEvent& event) {
+void Device::inject_health(const HealthEvent& event) const {
   core_->inject_health(event);
 }
-detail::Submitter& Device::preparer() {
+detail::Submitter& Device::preparer() const {
   return core_->preparer();
 }
-Result<detail::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
+Result<detail::Allocation> Device::allocate(std::uint64_t length, DType dtype) const {
   return core_->allocate(length, dtype);
 }
 Result<detail::PinnedAllocation> Device::allocate_pinned(std::uint64_t length,
-                                                         std::size_t element) {
+                                                         std::size_t element) const {
   return core_->allocate_pinned(length, element);
 }
 Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,
-                                  DType dtype) {
+                                  DType dtype) const {
   if (auto* const recorder = Recorder::of(core_->port()))
     return recorder->refuse({Errc::unsupported, 0, "upload cannot be recorded"});
   return core_->upload(source, destination, dtype);
 }
 Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination,
-                                    DType dtype) {
+                                    DType dtype) const {
   if (auto* const recorder = Recorder::of(core_->port()))
     return recorder->refuse({Errc::unsupported, 0, "download cannot be recorded"}).wait();
   return core_->download(source, destination, dtype);

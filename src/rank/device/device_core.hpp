@@ -16,6 +16,7 @@
 #include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"
 #include "rank/device/preparer.hpp"
+#include "rank/device/program_calls.hpp"
 
 namespace troupe {
 class KernelModule;
@@ -51,11 +52,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
-  /// Where the program's calls go.
-  [[nodiscard]] detail::Submitter& submitter() noexcept {
-    if (options_.check_indices) return index_check_;
-    return port_;
-  }
+  /// Where the program's calls go, recorded or not.
+  [[nodiscard]] detail::Submitter& submitter() noexcept { return calls_; }
   [[nodiscard]] detail::Submitter& preparer() noexcept { return preparer_; }
   [[nodiscard]] KernelBuilder& builder() noexcept { return builder_; }
   /// Calls the function, which may block, beside the program.
@@ -163,6 +161,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   std::vector<std::weak_ptr<detail::ModuleState>> modules_;  ///< that other ranks may launch from
   KernelBuilder builder_;
   IndexCheck index_check_{port_, port_};
+  ProgramCalls calls_{
+      port_, options_.check_indices ? static_cast<detail::Submitter&>(index_check_) : port_};
 };
 
 }  // namespace troupe::rank_process

@@ -96,7 +96,9 @@ Result<void> IndexCheck::examine(const detail::CommandView& command) {
 
 Future<void> IndexCheck::submit(const detail::CommandView& command) {
   if (command.info->index_rules != nullptr) {
-    if (const auto sound = examine(command); !sound) return target_->refuse(sound.error());
+    if (const auto sound = examine(command); !sound)
+      return target_->refuse(
+          detail::with_names(sound.error(), *target_, *command.info, command.op));
   }
   return target_->submit(command);
 }

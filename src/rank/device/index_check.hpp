@@ -39,6 +39,9 @@ class IndexCheck final : public detail::Submitter {
   Future<void> refuse_collective(Error error, const detail::Scope& scope) override {
     return target_->refuse_collective(std::move(error), scope);
   }
+  [[nodiscard]] std::string name_of(const Operand& range) const override {
+    return target_->name_of(range);
+  }
   Result<detail::ResultCell> result_cell(std::size_t bytes) override {
     return target_->result_cell(bytes);
   }

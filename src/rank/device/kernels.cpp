@@ -55,7 +55,7 @@ Result<std::shared_ptr<ModuleState>> make_module(Device device, const ContentId&
   try {
     state->memory = device.pinned<std::uint8_t>(image.size());
   } catch (const Exception& e) {
-    return e.error();
+    return device.core().port().report(e.error());
   }
   std::memcpy(state->memory.data(), image.data(), image.size());
   state->id = content_id(image);
@@ -264,7 +264,7 @@ const std::string& KernelModule::log() const {
   return state_->log;
 }
 
-Future<KernelModule> Kernels::compile(std::string source, CompileOptions options) {
+Future<KernelModule> Kernels::compile(std::string source, CompileOptions options) const {
   auto& core = device_->core();
   wire::CompileJob job;
   job.engine = core.info().engine;
@@ -302,7 +302,7 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
 }
 
 Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector<std::string> names,
-                                   std::string host_kernels) {
+                                   std::string host_kernels) const {
   auto& core = device_->core();
   return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
                             names = std::move(names), host_kernels = std::move(host_kernels),
@@ -319,7 +319,7 @@ Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector
 }
 
 Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t threads,
-                                         std::uint32_t shared_bytes) {
+                                         std::uint32_t shared_bytes) const {
   check(kernel.module() != nullptr, "occupancy of an empty Kernel");
   const auto& module = *kernel.module();
   const auto& entry = module.kernels[kernel.index()];
@@ -342,7 +342,7 @@ Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t thr
 }
 
 Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
-                             const detail::LaunchArguments& arguments) {
+                             const detail::LaunchArguments& arguments) const {
   check(kernel.module() != nullptr, "launch of an empty Kernel");
   const auto& module = *kernel.module();
   auto& submitter = device_->submitter();

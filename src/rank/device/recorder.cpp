@@ -334,7 +334,13 @@ void Recorder::branch(const Operand& flag, bool again, const std::function<void(
   test.flag = cell->where;
   ++depth_;
   append(test);
-  calls();
+  try {
+    calls();
+  } catch (...) {  // the branch has no end: whoever catches this must not have a sequence
+    --depth_;
+    (void)refuse({Errc::invalid, 0, "record: an exception has left the calls of if_ or while_"});
+    throw;
+  }
   --depth_;
   const auto end = static_cast<std::int64_t>(recorded_.records.size()) + (again ? 1 : 0);
   test.by = end - (first + 1);

@@ -60,6 +60,9 @@ class Recorder final : public detail::Submitter {
   Future<void> submit(const detail::CommandView& command) override;
   /// The recording has failed.
   Future<void> refuse(Error error) override;
+  [[nodiscard]] std::string name_of(const Operand& range) const override {
+    return port_->name_of(range);
+  }
   /// Kept with the recording: each run uses it anew.
   Result<detail::ResultCell> result_cell(std::size_t bytes) override;
   void keep(std::shared_ptr<const void> what) override;

@@ -55,12 +55,27 @@ std::shared_ptr<detail::SequenceState> recorded(
   return std::make_shared<detail::SequenceState>(core, std::move(recording));
 }
 
-/// Makes it ready to run. Throws Exception (out_of_memory, unsupported).
+/// A run is one command, which names all that the sequence names. Throws Exception (unsupported).
+void check_size(const detail::SequenceState& state) {
+  const auto operands = state.operands.size();
+  const auto patches = std::min<std::size_t>(
+      state.recording.places.size() * sizeof(sequence::Patch), sequence::Run::kData);
+  const auto bytes = sizeof(wire::CommandHeader) + sizeof(sequence::Run) +
+                     operands * sizeof(TailOperand) + patches;
+  if (state.core->port().takes(operands, bytes)) return;
+  throw Exception({Errc::unsupported, 0,
+                   "record: the sequence names " + std::to_string(operands) +
+                       " ranges of memory, more than one command can: at most " +
+                       std::to_string(wire::kMaxTail) + ", and as --ring-size allows"});
+}
+
+/// Makes it ready to run. Throws Exception: unsupported (see check_size), out_of_memory.
 void finish(detail::SequenceState& state) {
   auto operands = state.recording.access.operands(sequence::Run::kOverwritten);
   if (!operands) throw Exception({operands.code(), 0, "record: " + operands.error().message});
   state.operands = std::move(*operands);
   const auto& records = state.recording.records;
+  check_size(state);
   const auto packed = wire::pack_records(records);
   state.list = Device(state.core).pinned<std::uint8_t>(packed.size());
   std::memcpy(state.list.data(), packed.data(), packed.size());
@@ -139,9 +154,9 @@ Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, 
   return detail::submit(submitter, op, parts, scope);
 }
 
-void branch(Device& device, const GpuRef<std::int32_t>& flag, bool again,
+void branch(const Device& device, const GpuRef<std::int32_t>& flag, bool again,
             const std::function<void()>& calls) {
-  auto* const recorder = dynamic_cast<rank_process::Recorder*>(&device.submitter());
+  auto* const recorder = rank_process::Recorder::of(device.core().port());
   if (recorder == nullptr)
     throw Exception({Errc::invalid, 0, "if_ and while_ are for recordings: see Device::record"});
   recorder->branch(flag.slice(0, 1).operand(), again, calls);
@@ -190,14 +205,16 @@ Future<void> Sequence::run(std::span<const ParameterValue> values) const {
                               : submit_run<sequence::Run>(port, op, parts);
 }
 
-void if_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls) {
+void if_(const Device& device, const GpuRef<std::int32_t>& flag,
+         const std::function<void()>& calls) {
   branch(device, flag, false, calls);
 }
-void while_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls) {
+void while_(const Device& device, const GpuRef<std::int32_t>& flag,
+            const std::function<void()>& calls) {
   branch(device, flag, true, calls);
 }
 
-Sequence Device::record(const std::function<void()>& calls) {
+Sequence Device::record(const std::function<void()>& calls) const {
   auto state = recorded(core_, calls);
   if (state == nullptr)
     throw Exception({Errc::invalid, 0, "record: nothing was submitted to the device"});

@@ -6,22 +6,14 @@
 #include "rank/store/compare.hpp"
 
 namespace troupe::rank_process {
-namespace {
 
-/// The nearest that a run of this program comes to a place in a list of its buffers.
-std::string describe(const CommandPort::Written& buffer) {
-  return "buffer " + std::to_string(buffer.index) + " (" +
-         std::to_string(buffer.bytes / size_of(buffer.dtype)) + " x " +
-         std::string(to_string(buffer.dtype)) + ")";
-}
-
-}  // namespace
-
-Rehearsal::Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOptions& options)
+Rehearsal::Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOptions& options,
+                     std::int64_t stride)
     : core_(&core),
       members_(&core.members()),
       checkpoint_(&checkpoint),
       options_(options),
+      stride_(stride),
       device_(core.shared_device()),
       meeting_(device_.alloc<std::int64_t>(2)) {}
 
@@ -63,8 +55,9 @@ bool Rehearsal::end(std::int64_t step) {
   const auto ranks = static_cast<std::uint64_t>(members_->size());
   const int first_victim = static_cast<int>(random() % ranks);
   victim_ = static_cast<int>(random() % ranks);
-  strike_ =
-      begin_ + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(step - begin_));
+  // The program is called with the first step of each stride alone.
+  const auto calls = static_cast<std::uint64_t>((step - begin_) / stride_);
+  strike_ = begin_ + stride_ * static_cast<std::int64_t>(random() % calls);
   // The fault must not come before all have heard that it will.
   leaving_ = true;
   (void)meet();
@@ -94,7 +87,7 @@ void Rehearsal::find_unlisted(std::int64_t step) {
   const auto listed = checkpoint_->buffers();
   for (const auto& buffer : core_->device().port().writes()) {
     if (std::find(listed.begin(), listed.end(), buffer.index) != listed.end()) continue;
-    find(describe(buffer) + " is written in " + interval(step) +
+    find(buffer.description + " is written in " + interval(step) +
          " and is no part of the checkpoint: neither add() nor add_scratch() names it");
   }
 }
@@ -140,7 +133,11 @@ void Rehearsal::conclude() {
       all.push_back(text.substr(at, text.find('\n', at) - at));
   }
   if (all.empty()) {
-    if (members_->rank() == 0) {
+    if (members_->rank() != 0) return;
+    if (checkpoint_->saved_entries().empty()) {
+      log::warn("world",
+                "--rehearse has compared nothing: the checkpoint of the run has no entries");
+    } else {
       log::info("world",
                 "rehearsed: {} steps in {} intervals, each done again after the loss of a device "
                 "host; the states are equal{}",

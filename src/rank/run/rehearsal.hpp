@@ -42,7 +42,9 @@ namespace troupe::rank_process {
 /// Lives on the program's thread.
 class Rehearsal {
  public:
-  Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOptions& options);
+  /// `stride`: steps of one call, as RunOptions has it.
+  Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOptions& options,
+            std::int64_t stride);
 
   /// The run begins with this step, or goes on from it after a recovery.
   void resume(std::int64_t step);
@@ -77,6 +79,7 @@ class Rehearsal {
   const HostGroup* members_;
   Checkpoint* checkpoint_;
   RehearsalOptions options_;
+  std::int64_t stride_;
   Device device_;
   GpuRef<std::int64_t> meeting_;  ///< see meet()
   Pass pass_ = Pass::first;

@@ -93,8 +93,10 @@ void RunLoop::run() {
       choose_io();
       check_room();
       begin_keeping();
-      if (core_->options().rehearsal)
-        rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal);
+      if (core_->options().rehearsal) {
+        rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal, options_->stride);
+        core_->history().rehearsed = true;
+      }
     }
     loop();
   } catch (const WorldStopped& e) {

@@ -261,7 +261,7 @@ void TokenActor::advance(int requester) {
                                           std::to_string(head.key.epoch) + " (World::wait_active)"
             : head.behind > committed_
                 ? me + "'s program has not come to the commit behind which this was asked"
-                : "on " + me + " another transfer of buffer " + std::to_string(head.range.buffer) +
+                : "on " + me + " another transfer of " + port().describe(head.range) +
                       " is in the way for too long"});
   }
 }
@@ -337,8 +337,7 @@ bool TokenActor::handle_put(const TokenMessage& message) {
     port().end_write(*range);
     expected = Error{Errc::invalid, 0,
                      "a put of " + std::to_string(message.offer.bytes) + " bytes into " +
-                         std::to_string(range->bytes) + " bytes of buffer " +
-                         std::to_string(range->buffer)};
+                         std::to_string(range->bytes) + " bytes of " + port().describe(*range)};
   }
   if (expected.code() == Errc::would_block) return false;
   if (!expected.ok()) {

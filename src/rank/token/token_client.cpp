@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/core/log.hpp"
+#include "rank/device/recorder.hpp"
 #include "rank/token/token_execute.hpp"
 
 namespace troupe::rank_process {
@@ -72,6 +73,11 @@ class TokenClient::Remote final : public detail::Submitter {
     if (!router)
       return Future<void>(Result<void>(Error{Errc::stopped, 0, "the runtime has ended"}));
     auto& port = router->parts_.device->port();
+    if (auto* const recorder = Recorder::of(port)) {  // it would run ahead of the recorded calls
+      return recorder->refuse({Errc::unsupported, 0,
+                               std::string(command.info->name) +
+                                   " cannot be recorded: it is for another rank's device"});
+    }
     if (owner_ < 0) {
       return failed(port, {Errc::peer_lost, 0,
                            "there is no rank " + std::to_string(rank_.value) + " in the world"});
@@ -105,7 +111,7 @@ class TokenClient::Remote final : public detail::Submitter {
   }
   Future<void> refuse(Error error) override {
     const auto router = router_.lock();
-    return router ? router->parts_.device->port().refuse(std::move(error))
+    return router ? router->parts_.device->submitter().refuse(std::move(error))
                   : Future<void>(std::move(error));
   }
 

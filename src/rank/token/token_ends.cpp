@@ -123,8 +123,8 @@ void TokenActor::on(Look) {
     if (late(pull->progress + more) && (pull->copying == 0 || received))
       fail(pull, {Errc::timeout, 0,
                   "a transfer of " + std::to_string(pull->destination.bytes) + " bytes from rank " +
-                      std::to_string(pull->source) + " into buffer " +
-                      std::to_string(pull->destination.buffer) + " makes no progress"});
+                      std::to_string(pull->source) + " into " + port().describe(pull->destination) +
+                      " makes no progress"});
   }
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) {

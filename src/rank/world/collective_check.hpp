@@ -46,6 +46,9 @@ class CollectiveCheck final : public detail::Submitter {
 
   Future<void> submit(const detail::CommandView& command) override;
   Future<void> refuse(Error error) override { return target_->refuse(std::move(error)); }
+  [[nodiscard]] std::string name_of(const Operand& range) const override {
+    return target_->name_of(range);
+  }
   /// The other ranks are told that this one's call is wrong.
   Future<void> refuse_collective(Error error, const detail::Scope& scope) override;
 

@@ -124,6 +124,9 @@ void WorldCore::leave_actors() {
 }
 
 WorldCore::~WorldCore() {
+  status_.tell_faults_left();
+  if (transport_ && options_.rehearsal && !history_.rehearsed && mpi_->rank() == 0)
+    log::warn("world", "--rehearse has rehearsed nothing: the program has called no World::run");
   if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
   const Whereabouts::Wait wait(whereabouts_, "the end of the program",

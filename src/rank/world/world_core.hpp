@@ -34,6 +34,7 @@ struct RunHistory {
   std::string costs_told;                 ///< of the state of the last run
   std::string io_told;                    ///< how states go to disk, likewise
   bool stay_told = false;                 ///< that a failing GPU stays
+  bool rehearsed = false;                 ///< any of them
 };
 
 /// What stands behind a World: its parts, which it opens and closes in order. What the world is at
