@@ -19,6 +19,9 @@ class BundleRecorder;
 ///
 /// All ranks put the same collectives into it in the same order, at most 64. None may read what
 /// another one writes. Messages (send, receive, exchange) are refused. One thread at a time.
+///
+/// Calls that are never submitted are an error (invalid) when the bundle goes, unless an exception
+/// takes it away.
 class Bundle : public Collectives {
  public:
   explicit Bundle(const Collectives& ranks);

@@ -15,7 +15,8 @@ namespace troupe {
 /// communicator that has all of them, or the next re-formation.
 class Group : public Collectives {
  public:
-  /// An empty one, which this rank is not in: its collectives fail with Errc::invalid.
+  /// An empty one, which belongs to no world: its collectives throw Exception (invalid). Those of
+  /// an empty group that split() makes fail with it.
   Group() : Collectives(nullptr, nullptr) {}
   [[nodiscard]] explicit operator bool() const noexcept { return group_ != nullptr; }
 

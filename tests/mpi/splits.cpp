@@ -50,7 +50,72 @@ struct Grid {
   }
 };
 
+/// What is refused before anything is submitted is an error like any other: nobody can miss it.
+void refusals(Context& c, Group& group) {
+  auto& device = c.device();
+  const auto data = device.alloc<float>(8);
+  const auto code_of = [&](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Exception& e) {
+      return e.code();
+    }
+    return Errc::ok;
+  };
+  (void)device.take_error();
+  const auto is_heard = [&](const std::function<void()>& call, const std::string& what) {
+    call();
+    const auto unread = device.unread_errors();
+    c.expect(unread.count == 1 && unread.first.code == Errc::invalid,
+             what + ": " + std::to_string(unread.count) + " errors");
+    c.expect(device.take_error().code() == Errc::invalid, what + ": take_error");
+  };
+  is_heard([&] { group.all_reduce(data, ReduceOp::sum); }, "an all_reduce of an empty group");
+  is_heard([&] { group.send(data, Rank(0)); }, "a message in an empty group");
+  is_heard([&] { (void)group.all_gather(data, data.slice(0, 1)); }, "an all_gather of one");
+  c.expect(code_of([&] {
+             (void)device.record([&] {
+               device.fill(data, 1.0f);
+               group.all_reduce(data, ReduceOp::sum);
+             });
+           }) == Errc::invalid,
+           "a recording leaves the all_reduce of an empty group out");
+  Future<void> kept;
+  is_heard(
+      [&] {
+        auto bundle = c.world().bundle();
+        kept = bundle.all_reduce(data, ReduceOp::sum);
+      },
+      "a bundle that is never submitted");
+  c.expect(kept.ready() && kept.wait().code() == Errc::invalid, "its future");
+  c.expect(code_of([&] {
+             (void)device.record([&] {
+               device.fill(data, 1.0f);
+               auto bundle = c.world().bundle();
+               bundle.all_reduce(data, ReduceOp::sum);
+             });
+           }) == Errc::invalid,
+           "a recording leaves out a bundle that is never submitted");
+  try {
+    auto bundle = c.world().bundle();
+    kept = bundle.all_reduce(data, ReduceOp::sum);
+    throw 1;
+  } catch (int) {
+  }
+  c.expect(kept.ready() && device.unread_errors().count == 0,
+           "a bundle that an exception takes away is an error");
+  c.expect(code_of([&] {
+             (void)device.record([&] {
+               device.fill(data, 1.0f);
+               c.world().device(Rank(c.world().rank())).nop();
+             });
+           }) == Errc::unsupported,
+           "a request to a rank's device is recorded");
+  c.expect(device.unread_errors().count == 0, "there is an error behind");
+}
+
 void empty_group(Context& c, Group& group) {
+  refusals(c, group);
   const auto data = c.device().alloc<float>(8);
   c.expect(!group && group.rank() == -1 && group.size() == 0, "an empty group has ranks");
   c.expect(group.all_reduce(data, ReduceOp::sum).wait().code() == Errc::invalid,
@@ -69,6 +134,31 @@ void empty_group(Context& c, Group& group) {
     c.expect(e.code() == Errc::invalid, "a split of an empty group: " + std::string(e.what()));
   }
   (void)c.device().take_error();
+}
+
+/// A group of no world: whatever is called on it throws.
+void never_made(Context& c, Group& group) {
+  const auto data = c.device().alloc<float>(8);
+  c.expect(!group && group.rank() == -1 && group.size() == 0, "a group that was never made");
+  const auto throws = [&](const std::function<void()>& call, const std::string& what) {
+    try {
+      call();
+      c.expect(false, what + " of a group that was never made");
+    } catch (const Exception& e) {
+      c.expect(e.code() == Errc::invalid, what + ": " + e.what());
+    }
+  };
+  throws([&] { group.all_reduce(data, ReduceOp::sum); }, "an all_reduce");
+  throws([&] { group.send(data, Rank(0)); }, "a message");
+  throws([&] { group.barrier(); }, "a barrier");
+  throws([&] { (void)group.split(0); }, "a split");
+  throws(
+      [&] {
+        auto bundle = group.bundle();
+        bundle.all_reduce(data, ReduceOp::sum);
+        bundle.submit();
+      },
+      "a bundle");
 }
 
 /// What does not fit the group is wrong, whatever the world is like.
@@ -123,7 +213,7 @@ void splits(Context& c) {
     wrong_use(c, some);
   }
   Group never;
-  empty_group(c, never);
+  never_made(c, never);
 
   Grid grid(c);
   grid.expect(c, "grid");

@@ -1,5 +1,6 @@
 #include <troupe/bundle.hpp>
 
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,18 @@ namespace rank_process {
 /// Takes down the collectives of a bundle.
 class BundleRecorder final : public detail::Submitter {
  public:
+  /// `core` may be empty: the bundle is one of a group that was never made.
+  explicit BundleRecorder(std::shared_ptr<WorldCore> core) : core_(std::move(core)) {}
+  ~BundleRecorder() {
+    if (count_ == 0 && !failure_) return;
+    const auto why =
+        failure_.value_or(Error{Errc::invalid, 0,
+                                "a bundle of " + std::to_string(count_) +
+                                    " collectives is never submitted: call Bundle::submit()"});
+    const bool abandoned = core_ == nullptr || std::uncaught_exceptions() > exceptions_;
+    resolve(*whole_,
+            abandoned ? Result<void>(why) : core_->device().submitter().refuse(why).wait());
+  }
   Future<void> submit(const detail::CommandView& command) override {
     if (!failure_) {
       collective::add_to_bundle(*command.info, command.op.data(), data_, tail_);
@@ -25,6 +38,9 @@ class BundleRecorder final : public detail::Submitter {
     return whole_->future();
   }
 
+  [[nodiscard]] std::string name_of(const Operand& range) const override {
+    return core_ == nullptr ? std::string() : core_->device().port().name_of(range);
+  }
   /// Submits what was taken down, and begins anew.
   Future<void> pass_on(detail::Submitter& to, const detail::Scope& scope) {
     const auto data = std::exchange(data_, {});
@@ -39,14 +55,16 @@ class BundleRecorder final : public detail::Submitter {
     parts.parameters = parameters;
     auto future =
         failure ? to.refuse_collective(*failure, scope) : detail::submit(to, bundle, parts, scope);
-    detail::at_once_when_ready(future, [whole](const Result<void>& outcome) {
-      if (!outcome.ok()) detail::set_read(outcome.error(), false);  // it is only passed on
-      whole->resolve(outcome);
-    });
+    detail::at_once_when_ready(future,
+                               [whole](const Result<void>& outcome) { resolve(*whole, outcome); });
     return future;
   }
 
  private:
+  static void resolve(Promise<void>& whole, const Result<void>& outcome) {
+    if (!outcome.ok()) detail::set_read(outcome.error(), false);  // it is only passed on
+    whole.resolve(outcome);
+  }
   /// Factors that are parameters of a recording; the operation has come last.
   void note_parameters(const detail::CommandView& command) {
     const auto op_at = data_.size() - command.op.size();
@@ -58,6 +76,8 @@ class BundleRecorder final : public detail::Submitter {
     }
   }
 
+  std::shared_ptr<WorldCore> core_;
+  int exceptions_ = std::uncaught_exceptions();  ///< when the bundle was made
   std::vector<std::byte> data_;
   std::vector<TailOperand> tail_;
   std::vector<InlineParameter> parameters_;  ///< in data_
@@ -69,12 +89,13 @@ class BundleRecorder final : public detail::Submitter {
 }  // namespace rank_process
 
 Bundle::Bundle(const Collectives& ranks)
-    : Collectives(ranks), record_(std::make_shared<rank_process::BundleRecorder>()) {
+    : Collectives(ranks), record_(std::make_shared<rank_process::BundleRecorder>(core_)) {
   recorder_ = record_.get();
 }
 Bundle::~Bundle() = default;
 
 Future<void> Bundle::submit() {
+  if (core_ == nullptr) throw Exception(rank_process::kEmptyGroup);
   recorder_ = nullptr;
   auto future = record_->pass_on(collectives(), scope());
   recorder_ = record_.get();

@@ -5,34 +5,10 @@
 #include "rank/world/world_core.hpp"
 
 namespace troupe {
+
+using rank_process::kEmptyGroup, rank_process::kGoneGroup;
+
 namespace {
-
-const Error kEmptyGroup{Errc::invalid, 0, "the group is empty: this rank is in none"};
-
-const Error kGoneGroup{Errc::stale, 0,
-                       "the group is gone: its other ranks let go of it while this one was out of "
-                       "the world"};
-
-/// Where the collectives go of a group that cannot have any.
-class NoCommunicator final : public detail::Submitter {
- public:
-  explicit NoCommunicator(const Error& why) : why_(why) {}
-  Future<void> submit(const detail::CommandView&) override { return refuse({}); }
-  Future<void> refuse(Error) override { return Future<void>(Result<void>(why_)); }
-
- private:
-  const Error& why_;
-};
-
-/// Where a bundle's messages go.
-class NoMessages final : public detail::Submitter {
- public:
-  Future<void> submit(const detail::CommandView&) override { return refuse({}); }
-  Future<void> refuse(Error) override {
-    return Future<void>(
-        Result<void>(Error{Errc::unsupported, 0, "a bundle takes collectives, and no messages"}));
-  }
-};
 
 /// Numbered, so that it shows which of them a rank has not reached.
 std::string call_name(rank_process::WorldCore& core, const rank_process::GroupHandle* group,
@@ -91,16 +67,16 @@ detail::Scope Collectives::scope() const {
 
 detail::Submitter& Collectives::collectives() {
   if (recorder_ != nullptr) return *recorder_;
-  static NoCommunicator none(kEmptyGroup), gone(kGoneGroup);
-  if (is_group_ && !group_) return none;
-  if (is_group_ && group_->entry().gone()) return gone;
+  if (core_ == nullptr) throw Exception(kEmptyGroup);  // there is nobody to keep account of it
+  if (is_group_ && !group_) return core_->empty_group();
+  if (is_group_ && group_->entry().gone()) return core_->gone_group();
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->collectives();
 }
 
 detail::Submitter& Collectives::messages() {
-  static NoMessages no_messages;
-  if (recorder_ != nullptr) return no_messages;
+  if (core_ == nullptr) throw Exception(kEmptyGroup);
+  if (recorder_ != nullptr) return core_->messages_in_bundle();
   if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->device().port();

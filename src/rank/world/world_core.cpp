@@ -37,6 +37,9 @@ WorldCore::WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Option
     : options_(std::move(options)),
       mpi_(&mpi),
       device_(std::move(device)),
+      empty_group_(device_->submitter(), kEmptyGroup),
+      gone_group_(device_->submitter(), kGoneGroup),
+      messages_in_bundle_(device_->submitter(), kMessageInBundle),
       groups_(std::make_shared<Groups>(mpi)),
       status_(mpi, whereabouts_) {}
 
