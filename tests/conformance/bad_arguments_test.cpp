@@ -129,5 +129,17 @@ TEST_F(BadArguments, AreRememberedForWhoLooksLater) {
   EXPECT_TRUE(device().take_error().ok()) << "it is taken once";
 }
 
+/// What the program has named is called by its name.
+TEST_F(BadArguments, NameTheBuffersThatHaveNames) {
+  const auto pressure = device().alloc<double>(8, "pressure"), rest = device().alloc<double>(9);
+  const auto message = device().vector().multiply(pressure, rest, rest).wait().error().message;
+  EXPECT_TRUE(message.ends_with("(x is pressure)")) << message;
+  const auto overlapping = device().copy(pressure.slice(0, 4), pressure.slice(2, 4));
+  EXPECT_NE(overlapping.wait().error().message.find("source is pressure, destination is pressure"),
+            std::string::npos)
+      << overlapping.wait().error().message;
+  (void)device().take_error();
+}
+
 }  // namespace
 }  // namespace troupe::test

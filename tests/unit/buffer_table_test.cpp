@@ -225,7 +225,7 @@ TEST(BufferTable, SaysWhichBufferAndWhatBecameOfIt) {
   EXPECT_NE(table.explain(second).find("lost with an epoch"), std::string::npos);
   const Operand third{1, buffer, table.at(buffer).generation, 0, 0, 800};
   table.remove(buffer);
-  EXPECT_EQ(table.explain(third), "buffer 0 was freed");
+  EXPECT_EQ(table.explain(third), "buffer 0 (residual) was freed");
   ASSERT_EQ(*table.add(1, 0, 800, DType::i32), buffer);
   EXPECT_EQ(table.explain(third), "buffer 0 was freed") << "another one has its number";
   EXPECT_EQ(table.describe(third), "buffer 0 (200 of i32)") << "and no name";
