@@ -161,12 +161,13 @@ class Piece {
   std::vector<Share> shares_;
 };
 
+/// `kept`: made outside of any recording.
 void submit(const Piece::Call& call, const GpuRef<std::uint32_t>& from,
-            const GpuRef<std::uint32_t>& to, Device& device, World& world) {
+            const GpuRef<std::uint32_t>& to, const Primitives& kept, Device& device, World& world) {
   switch (call.act) {
     case Piece::Act::fill: device.fill(to, call.value); return;
     case Piece::Act::copy: device.copy(from, to); return;
-    case Piece::Act::scan: primitives::on(device).scan(from, to); return;
+    case Piece::Act::scan: kept.scan(from, to); return;
     case Piece::Act::sort: primitives::on(device).sort(from, to); return;
     case Piece::Act::all_reduce: world.all_reduce(from, to, ReduceOp::sum); return;
     case Piece::Act::exchange: {
@@ -223,8 +224,9 @@ class Workbench {
 
   /// Recorded, with what moves as it is at step 0; see values().
   void record() const {
-    calls(
-        [this](std::size_t i) { submit(piece_->calls()[i], from_[i], to_[i], *device_, *world_); });
+    calls([this](std::size_t i) {
+      submit(piece_->calls()[i], from_[i], to_[i], kept_, *device_, *world_);
+    });
   }
   /// Within the recording of one step.
   void record(std::int64_t step) const {
@@ -284,7 +286,7 @@ class Workbench {
   void submit_at(const Piece::Call& call, std::int64_t step) const {
     const auto at = call.at(step, piece_->length());
     submit(call, buffers_[call.from].slice(at, call.count), buffers_[call.to].slice(at, call.count),
-           *device_, *world_);
+           kept_, *device_, *world_);
   }
   /// The calls of libraries that are the same in all steps.
   void others() const {
@@ -332,6 +334,7 @@ class Workbench {
   const Piece* piece_;
   Device* device_;
   World* world_;
+  Primitives kept_ = primitives::on(*device_);
   std::array<Ref, Piece::kBuffers> buffers_;
   GpuRef<std::int32_t> flags_, all_turns_, turns_, moved_;
   GpuRef<double> squares_, factor_;
