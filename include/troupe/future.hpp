@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <troupe/error.hpp>
+#include <troupe/timeline.hpp>
 
 namespace troupe {
 
@@ -39,10 +40,14 @@ class Progress {
 class StateBase {
  public:
   struct Continuation {
+    /// `awaited`: a commit waits for it, see Timeline.
+    Continuation(bool is_quick, bool awaited)
+        : quick(is_quick), errand(awaited ? Errand::Count::waiting : Errand::Count::none) {}
     virtual ~Continuation() = default;
     virtual void run() noexcept = 0;
     Continuation* next = nullptr;
-    bool quick = false;  ///< waits for nothing: may run on any thread
+    bool quick;     ///< waits for nothing: may run on any thread
+    Errand errand;  ///< of the thread that has attached it
   };
 
   explicit StateBase(Progress* progress) noexcept : progress_(progress) {}
@@ -150,12 +155,27 @@ class StatePtr {
   S* state_ = nullptr;
 };
 
+/// Has the program's account of errors (Device::take_error()) take in an error that no command has
+/// had: what a function of the program's threw. Returns what a future shall hold, unread. One that
+/// was entered before is only passed on. A loss, of which the account knows, is not entered, nor
+/// what was done for a timeline that is undone.
+Error enter_error(Error error);
+/// The same, for an answer that its asker is to read: take_error() is silent about it.
+Error enter_answer(Error error);
+/// The exception that is being handled, entered.
+Error error_of_exception() noexcept;
+
 template <class F>
 struct FunctionContinuation final : StateBase::Continuation {
-  explicit FunctionContinuation(F f, bool is_quick = false) : function(std::move(f)) {
-    quick = is_quick;
+  FunctionContinuation(F f, bool is_quick, bool awaited)
+      : Continuation(is_quick, awaited), function(std::move(f)) {}
+  void run() noexcept override {
+    try {
+      function();
+    } catch (...) {
+      (void)error_of_exception();  // there is no future that could hold it
+    }
   }
-  void run() noexcept override { function(); }
   F function;
 };
 
@@ -170,8 +190,12 @@ struct ThenResult<void, F> {
 
 /// As Future::on_ready(), for an `f` that waits for nothing, such as a message to an actor: it runs
 /// on the resolving thread, whichever that is.
+/// `awaited`: a commit waits for it, see Timeline.
 template <class T, class F>
-void at_once_when_ready(const Future<T>& future, F f);
+void at_once_when_ready(const Future<T>& future, F f, bool awaited = false);
+/// As Future::then(), for such an `f`.
+template <class T, class F>
+auto then_at_once(const Future<T>& future, F f);
 
 }  // namespace detail
 
@@ -212,35 +236,19 @@ class Future {
   bool wait_for(std::chrono::nanoseconds time) const { return state_->wait_for(time); }
 
   /// A future for f(value). Runs on the thread that resolves this future, on one of troupe's for
-  /// such functions, or here if it is resolved already: f may submit commands and must not wait for
-  /// what takes long. An error skips f and is passed on.
+  /// such functions, or here if it is resolved already: f may submit commands, for the timeline of
+  /// the thread that calls then(), and must not wait for what takes long. An error skips f and is
+  /// passed on; what f throws is the error of the new future.
   template <class F>
   auto then(F f) const -> Future<typename detail::ThenResult<T, F>::type> {
-    using R = typename detail::ThenResult<T, F>::type;
-    detail::StatePtr<detail::State<R>> next(new detail::State<R>(nullptr));
-    attach([f = std::move(f), next, state = state_]() mutable {
-      const Result<T>& outcome = state->outcome();
-      if (!outcome.ok()) {
-        next->resolve(outcome.error());
-      } else if constexpr (std::is_void_v<T> && std::is_void_v<R>) {
-        f();
-        next->resolve({});
-      } else if constexpr (std::is_void_v<T>) {
-        next->resolve(f());
-      } else if constexpr (std::is_void_v<R>) {
-        f(*outcome);
-        next->resolve({});
-      } else {
-        next->resolve(f(*outcome));
-      }
-    });
-    return Future<R>(next);
+    return chain(std::move(f), false, true);
   }
 
-  /// Calls f(const Result<T>&) once, where then() would call it; f must not throw.
+  /// Calls f(const Result<T>&) once, where then() would call it. What f throws is an error that
+  /// nobody has read: Device::take_error() tells of it.
   template <class F>
   void on_ready(F f) const {
-    attach([f = std::move(f), state = state_]() mutable { f(state->read()); });
+    attach([f = std::move(f), state = state_]() mutable { f(state->read()); }, false, true);
   }
 
   auto operator co_await() const {
@@ -248,7 +256,7 @@ class Future {
       Future future;
       bool await_ready() const noexcept { return future.ready(); }
       void await_suspend(std::coroutine_handle<> handle) const {
-        future.attach([handle] { handle.resume(); });
+        future.attach([handle] { handle.resume(); }, false, true);
       }
       T await_resume() const { return future.get(); }
     };
@@ -258,11 +266,41 @@ class Future {
  private:
   friend Future<void> when_all(std::vector<Future<void>> futures);
   template <class U, class F>
-  friend void detail::at_once_when_ready(const Future<U>& future, F f);
+  friend void detail::at_once_when_ready(const Future<U>& future, F f, bool awaited);
+  template <class U, class F>
+  friend auto detail::then_at_once(const Future<U>& future, F f);
 
   template <class F>
-  void attach(F f, bool quick = false) const {
-    state_->attach(new detail::FunctionContinuation<F>(std::move(f), quick));
+  void attach(F f, bool quick, bool awaited) const {
+    state_->attach(new detail::FunctionContinuation<F>(std::move(f), quick, awaited));
+  }
+  template <class F>
+  auto chain(F f, bool quick, bool awaited) const
+      -> Future<typename detail::ThenResult<T, F>::type> {
+    using R = typename detail::ThenResult<T, F>::type;
+    detail::StatePtr<detail::State<R>> next(new detail::State<R>(nullptr));
+    attach(
+        [f = std::move(f), next, state = state_]() mutable {
+          const Result<T>& outcome = state->outcome();
+          if (!outcome.ok()) return (void)next->resolve(outcome.error());
+          try {
+            if constexpr (std::is_void_v<T> && std::is_void_v<R>) {
+              f();
+              next->resolve({});
+            } else if constexpr (std::is_void_v<T>) {
+              next->resolve(f());
+            } else if constexpr (std::is_void_v<R>) {
+              f(*outcome);
+              next->resolve({});
+            } else {
+              next->resolve(f(*outcome));
+            }
+          } catch (...) {
+            next->resolve(detail::error_of_exception());
+          }
+        },
+        quick, awaited);
+    return Future<R>(next);
   }
 
   detail::StatePtr<detail::State<T>> state_;
@@ -297,8 +335,13 @@ class Promise {
 
 namespace detail {
 template <class T, class F>
-void at_once_when_ready(const Future<T>& future, F f) {
-  future.attach([f = std::move(f), state = future.state_]() mutable { f(state->read()); }, true);
+void at_once_when_ready(const Future<T>& future, F f, bool awaited) {
+  future.attach([f = std::move(f), state = future.state_]() mutable { f(state->read()); }, true,
+                awaited);
+}
+template <class T, class F>
+auto then_at_once(const Future<T>& future, F f) {
+  return future.chain(std::move(f), true, false);
 }
 
 template <class T>
@@ -307,16 +350,7 @@ struct CoroutinePromiseBase {
   Future<T> get_return_object() { return promise.future(); }
   std::suspend_never initial_suspend() noexcept { return {}; }
   std::suspend_never final_suspend() noexcept { return {}; }
-  void unhandled_exception() {
-    try {
-      throw;
-    } catch (const Exception& e) {
-      set_read(e.error(), false);
-      promise.resolve(e.error());
-    } catch (const std::exception& e) {
-      promise.resolve(Error{Errc::internal, 0, e.what()});
-    }
-  }
+  void unhandled_exception() { promise.resolve(error_of_exception()); }
 };
 }  // namespace detail
 

@@ -11,7 +11,8 @@ struct Recovery {
   std::string kind;  ///< "kill", "segv", "hang", "exit", "illegal-address", …;
                      ///< "failed": the GPU is gone, and the world goes on without it;
                      ///< "withdrawn": the same of one that said it was failing;
-                     ///< "left": none was lost, the rank left World::run by an error
+                     ///< "left": none was lost, the rank left World::run by an error;
+                     ///< "error": none was lost, a step failed as if by a fault
   /// The step that the program there was in when it heard of the loss: a program runs ahead of its
   /// device, by as many steps as it submits without waiting. -1: it was in none, or in its first
   /// commit.

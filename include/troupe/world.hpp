@@ -14,6 +14,7 @@
 #include <troupe/recovery.hpp>
 #include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>
+#include <troupe/timeline.hpp>
 
 namespace troupe {
 
@@ -175,6 +176,10 @@ class World : public Collectives {
   /// program may be run again, and say from which step.
   void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step,
            const RunOptions& options = {});
+
+  /// What the calling thread works for: within a step the steps since the last commit, for threads
+  /// of the program's own (see Timeline::Scope); elsewhere none.
+  [[nodiscard]] static Timeline timeline() noexcept { return Timeline::of_this_thread(); }
 
   // States beside GPU memory. run() does all this by itself.
 

@@ -112,12 +112,13 @@ struct Runtime::Parts {
   void bind_actors();
   ActorSystem& start_program_actors();
   void open(int* argc, char*** argv);
+  /// Once the program's body has returned: what it has left to do for actors and functions of
+  /// futures is done, and nothing of it can fail unheard any more. Waits for all ranks; `well`:
+  /// also for the device.
+  void conclude(bool well);
 
   ~Parts() {
-    if (world_core)
-      world_core->leave_actors();  // the others' messages are served until they are here
-    program_actors.reset();        // what they still do may need the device and the world
-    (void)detail::wait_for_continuations(kEndPatience);
+    conclude(false);
     world.reset();
     if (observer) observer->forget_world();
     const bool formed = world_core != nullptr;
@@ -128,11 +129,27 @@ struct Runtime::Parts {
     if (formed && !rank_process::MpiSession::forsaken()) observer->finish(health);
     observer.reset();
     device.reset();
+    detail::set_error_account(nullptr);
     device_core.reset();
     actors.reset();
     rank_process::release_stop_signal();
   }
 };
+
+void Runtime::Parts::conclude(bool well) {
+  if (world_core)
+    world_core->leave_actors();  // the others' messages are served until they are here
+  program_actors.reset();        // what they still do may need the device and the world
+  const auto end = std::chrono::steady_clock::now() + kEndPatience;
+  for (bool again = true; again;) {
+    const auto submitted = device_core && well ? device_core->port().submitted() : 0;
+    if (device_core && well) device_core->port().fence().reached.wait_ready();
+    const bool idle = detail::wait_for_continuations(kEndPatience);
+    // A function may have submitted commands, and given functions to their futures.
+    again = well && idle && device_core && device_core->port().submitted() != submitted &&
+            std::chrono::steady_clock::now() < end;
+  }
+}
 
 Result<void> Runtime::Parts::open_device() {
   const auto engine = rank_process::common_engine(config, *mpi);
@@ -153,6 +170,9 @@ Result<void> Runtime::Parts::open_device() {
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
   device_core = std::move(*opened);
+  detail::set_error_account([port = &device_core->port()](Error error, detail::Heard heard) {
+    return port->enter(std::move(error), heard);
+  });
   return {};
 }
 
@@ -393,6 +413,8 @@ int run_program(int argc, char** argv, const Program& program,
     }
     if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     end_body(program, *mpi, status, unsaid);
+    runtime.parts_->conclude(status == kExitSuccess);
+    if (unsaid.empty()) unsaid = line_of(runtime.device().unread_errors());
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank());

@@ -28,9 +28,11 @@ class Context {
 
   /// Sends the actor a message once, `delay` from now, ahead of its mailbox and never lost to a
   /// full one. Timers end with the object that set them: a restarted actor sets its own in
-  /// on_start(). Throws Exception (would_block) if the system has too many timers (2^20).
+  /// on_start(). It is sent for no Timeline. Throws Exception (would_block) if the system has too
+  /// many timers (2^20).
   template <class M>
   requires Accepts<Self, M> TimerId schedule(std::chrono::nanoseconds delay, M message) {
+    const detail::Binding none(nullptr);
     return cell_.add_timer(delay, cell_.make_post(std::move(message)));
   }
   /// After this the timer's message does not arrive; false if it has arrived already.
@@ -49,7 +51,8 @@ class Context {
         [cell = detail::CellPtr<detail::TypedCell<Self>>(&cell_), incarnation = cell_.incarnation(),
          to_message = std::move(to_message)](const Result<T>& outcome) mutable {
           cell->post(cell->make_post(to_message(outcome), incarnation));
-        });
+        },
+        true);
   }
 
   /// Makes a child: it ends before this actor does, and before this actor is restarted. Its end is

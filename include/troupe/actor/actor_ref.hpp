@@ -107,10 +107,12 @@ void pipe_to(const Future<T>& future, const ActorRef<A>& actor, F to_message) {
   static_assert(Accepts<A, M>, "the message is not in the actor's message set");
   if (!actor) return;
   detail::at_once_when_ready(
-      future, [cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
-               to_message = std::move(to_message)](const Result<T>& outcome) mutable {
+      future,
+      [cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
+       to_message = std::move(to_message)](const Result<T>& outcome) mutable {
         cell->post(cell->make_post(to_message(outcome), detail::Posted::kAnyIncarnation));
-      });
+      },
+      true);
 }
 
 }  // namespace troupe

@@ -152,6 +152,9 @@ class Cell : public Schedulable {
     return phase_ == Phase::running && !signalled_.load(std::memory_order_acquire);
   }
   void failed(Error error, bool resumable);
+  /// A message that nobody waits for was not handled: the program hears of it, unless a decider of
+  /// its own does.
+  void tell_of(const Error& failure) const;
   /// Moves a failure reported by the handler that just ran.
   std::optional<Error> take_report() noexcept { return std::exchange(reported_, std::nullopt); }
   [[nodiscard]] bool has_report() const noexcept { return reported_.has_value(); }

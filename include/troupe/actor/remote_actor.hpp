@@ -162,6 +162,7 @@ class RemoteReply final : public PendingAnswer {
 
   StatePtr<State<R>> state_;
   std::shared_ptr<RemoteAddress> address_;
+  Errand errand_{Errand::Count::active};  ///< of who asks
 };
 
 }  // namespace detail

@@ -49,20 +49,24 @@ class Reply {
   [[nodiscard]] bool expired() const noexcept { return state_ && state_->ready(); }
   /// The first outcome counts.
   void resolve(Result<R> outcome) const {
-    if (state_ && state_->resolve(std::move(outcome))) scheduler_->cancel(deadline_);
+    if (!state_ || state_->ready()) return;
+    if (!outcome.ok()) outcome = enter_answer(outcome.error());
+    if (state_->resolve(std::move(outcome))) scheduler_->cancel(deadline_);
   }
 
  private:
   StatePtr<State<R>> state_;
   TimerId deadline_{};
   Scheduler* scheduler_ = nullptr;
+  Errand errand_{Errand::Count::active};  ///< of who asks
 };
 
-/// A message on its way, with the duty to answer where it is a question.
+/// A message on its way, with what it is sent for, and the duty to answer where it is a question.
 template <class M>
 struct Carried {
   explicit Carried(M&& m) noexcept : message(std::move(m)) {}
   M message;
+  Errand errand{Errand::Count::active};
 };
 template <Question M>
 struct Carried<M> {
@@ -70,6 +74,7 @@ struct Carried<M> {
   Carried(M&& m, Reply<typename M::Reply>&& r) noexcept
       : message(std::move(m)), reply(std::move(r)) {}
   M message;
+  Errand errand{Errand::Count::active};
   Reply<typename M::Reply> reply;
 };
 

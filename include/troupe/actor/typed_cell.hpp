@@ -170,9 +170,12 @@ class TypedCell final : public Cell {
   std::optional<Error> dispatch(Envelope& envelope) {
     return std::visit(
         [this](auto& carried) {
+          const Binding binding(carried.errand.timeline());
           auto failure = attempt([&] { return call(carried); });
           if constexpr (requires { carried.reply; }) {
             if (failure) carried.reply.resolve(*failure);
+          } else if (failure) {
+            tell_of(*failure);
           }
           return failure;
         },

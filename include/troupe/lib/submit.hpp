@@ -153,9 +153,9 @@ template <class Value, Operation Op, class SubmitIt>
 Future<Value> submit_with_cell(Submitter& submitter, Op op, const SubmitIt& submit_it) {
   static_assert(std::is_trivially_copyable_v<Value>);
   const auto cell = submitter.result_cell(sizeof(Value));
-  if (!cell.ok()) return submitter.refuse(cell.error()).then([] { return Value{}; });
+  if (!cell.ok()) return then_at_once(submitter.refuse(cell.error()), [] { return Value{}; });
   op.*Op::kCell = cell->where;
-  return submit_it(op).then([cell = *cell] {
+  return then_at_once(submit_it(op), [cell = *cell] {
     Value value;
     std::memcpy(&value, cell.data, sizeof value);
     return value;

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <troupe/actor/system_core.hpp>
+#include <troupe/future.hpp>
 #include <troupe/spin.hpp>
 
 namespace troupe::detail {
@@ -87,13 +88,17 @@ void Cell::handle(Stop&& stop) {
 
 void Cell::handle(Down&& down) {
   if (watching_.erase(down.id) == 0 || phase_ != Phase::running) return;
-  if (auto failure = deliver(std::move(down))) failed(std::move(*failure), true);
+  if (auto failure = deliver(std::move(down))) {
+    tell_of(*failure);
+    failed(std::move(*failure), true);
+  }
 }
 
 void Cell::handle(ChildEnded&& child) {
   children_.erase(child.id);
   if (phase_ != Phase::running) return;
   auto failure = deliver(Down{child.id, child.reason});
+  if (failure) tell_of(*failure);
   if (child.escalated) failure = std::move(child.reason);
   if (failure) failed(std::move(*failure), true);
 }
@@ -171,7 +176,10 @@ void Cell::settle() {
     destroy();
     ++incarnation_;
     phase_ = Phase::running;
-    if (auto failure = create()) failed(std::move(*failure), false);
+    if (auto failure = create()) {
+      tell_of(*failure);
+      failed(std::move(*failure), false);
+    }
   }
   if (phase_ != Phase::running || for_next_object_.empty()) return;
   const std::scoped_lock lock(mutex_);  // ahead of what has come since
@@ -186,6 +194,14 @@ void Cell::settle() {
 
 void Cell::report(Error failure) {
   reported_ = std::move(failure);
+}
+
+void Cell::tell_of(const Error& failure) const {
+  const auto* const decider = decider_.target<Directive (*)(const Error&)>();
+  if (decider == nullptr || *decider != &default_decider) return;
+  auto error = failure;
+  if (!error.read) error.message = "actor '" + name_ + "' has failed: " + error.message;
+  (void)enter_error(std::move(error));
 }
 
 void Cell::failed(Error error, bool resumable) {

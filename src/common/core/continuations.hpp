@@ -1,6 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+
+#include <troupe/error.hpp>
 
 /// Where functions run that are given to futures.
 namespace troupe::detail {
@@ -17,5 +20,13 @@ void this_thread_must_not_wait() noexcept;
 
 /// Waits until all of those have returned; false if they take longer than that.
 bool wait_for_continuations(std::chrono::nanoseconds limit);
+
+/// Who is to hear of an error that no command has had: everybody who asks what has failed, or only
+/// whoever holds the future, and the end of the program if nobody has read that.
+enum class Heard { by_all, by_asker };
+/// Where enter_error() and enter_answer() go; empty: errors are kept nowhere else. It returns the
+/// error with its mark, and must not resolve futures.
+using EnterError = std::function<Error(Error error, Heard heard)>;
+void set_error_account(EnterError enter);
 
 }  // namespace troupe::detail

@@ -9,7 +9,9 @@
 #include <condition_variable>
 #include <ctime>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "common/core/continuations.hpp"
@@ -54,7 +56,10 @@ thread_local bool must_not_wait = false;
 
 void run(StateBase::Continuation* continuation) noexcept {
   ++continuations;
-  continuation->run();
+  {
+    const Binding binding(continuation->errand.timeline());
+    continuation->run();
+  }
   delete continuation;
   --continuations;
 }
@@ -127,6 +132,27 @@ class ContinuationThreads {
   std::vector<std::thread> threads_;
 };
 
+/// See set_error_account().
+struct Account {
+  std::mutex mutex;
+  EnterError enter;
+};
+Account& account() {
+  static Account one;
+  return one;
+}
+
+Error entered(Error error, Heard heard) {
+  if (error.read) {  // it was entered before, and is only passed on
+    set_read(error, false);
+    return error;
+  }
+  const auto* const timeline = bound_timeline();
+  if (timeline != nullptr && timeline->standing() == TimelineState::Standing::undone) return error;
+  const std::lock_guard lock(account().mutex);
+  return account().enter ? account().enter(std::move(error), heard) : error;
+}
+
 /// How often a waiter looks between two readings of the clock, which cost as much as a look.
 constexpr int kLooksPerClock = 16;
 
@@ -142,6 +168,33 @@ void this_thread_must_not_wait() noexcept {
 
 bool wait_for_continuations(std::chrono::nanoseconds limit) {
   return ContinuationThreads::instance().wait_until_idle(limit);
+}
+
+void set_error_account(EnterError enter) {
+  const std::lock_guard lock(account().mutex);
+  account().enter = std::move(enter);
+}
+
+Error enter_error(Error error) {
+  return entered(std::move(error), Heard::by_all);
+}
+
+Error enter_answer(Error error) {
+  return entered(std::move(error), Heard::by_asker);
+}
+
+Error error_of_exception() noexcept {
+  try {
+    throw;
+  } catch (const Exception& e) {
+    return enter_error(e.error());
+  } catch (const std::bad_alloc&) {
+    return enter_error({Errc::out_of_memory, 0, "host memory (std::bad_alloc)"});
+  } catch (const std::exception& e) {
+    return enter_error({Errc::internal, 0, e.what()});
+  } catch (...) {
+    return enter_error({Errc::internal, 0, "a function of the program threw no std::exception"});
+  }
 }
 
 void* allocate_state(std::size_t bytes) {
@@ -215,6 +268,7 @@ void StateBase::publish() noexcept {
   Continuation* here = nullptr;  // reversed, so that they run in the order they were attached
   Continuation* elsewhere = nullptr;
   while (newest != nullptr) {
+    newest->errand.begin();
     auto*& list = must_not_wait && !newest->quick ? elsewhere : here;
     auto* const next = std::exchange(newest->next, list);
     list = std::exchange(newest, next);
@@ -255,7 +309,7 @@ Future<void> when_all(std::vector<Future<void>> futures) {
           joint->promise.resolve(std::move(outcome));
           joint->parts.clear();
         },
-        true);
+        true, false);
   }
   return result;
 }

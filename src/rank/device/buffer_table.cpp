@@ -19,7 +19,7 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.bytes = bytes;
   entry.dtype = dtype;
   entry.dropped = false;
-  entry.written = entry.known = false;
+  entry.written = entry.known = entry.of_run = false;
   entry.live = true;
   entry.first_generation = entry.generation.load(std::memory_order_relaxed);
   entry.name.clear();

@@ -34,6 +34,7 @@ class BufferTable {
     bool dropped = false;         ///< no reference is left in this rank's program
     bool known = false;           ///< see CommandPort::know_buffers()
     bool written = false;         ///< by a command submitted since then
+    bool of_run = false;          ///< it belongs to the checkpoint of the run that is under way
     DType dtype = DType::u8;      ///< of its elements
     std::uint32_t holds = 0;      ///< leases and transfers that keep it from being freed
     std::uint32_t transfers = 0;  ///< ranges of it that are lent out or expected

@@ -21,7 +21,7 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
     Hindrance found;
     {
       const std::lock_guard lock(submit_mutex_);
-      if (auto admitted = admit(command); !admitted) {
+      if (auto admitted = admit(command, delivers); !admitted) {
         if (Passage::open()) passage_waits_ = false;
         return command.quiet ? Future<void>(std::move(admitted)) : refuse(admitted.error());
       }
@@ -49,8 +49,11 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
   }
 }
 
-Result<void> CommandPort::admit(const detail::CommandView& command) const {
+Result<void> CommandPort::admit(const detail::CommandView& command, bool delivers) const {
   if (ended_) return *ended_;
+  if (detail::bound_timeline() != timeline_ && !delivers && !Passage::open()) [[unlikely]] {
+    if (auto right = check_timeline(command); !right) return right;
+  }
   if (gate_ && !Passage::open()) return *gate_;
   const auto epoch = epoch_.load(std::memory_order_acquire);
   if (command.scope.epoch != 0 && command.scope.epoch != epoch) {
@@ -189,7 +192,7 @@ detail::StatePtr<detail::State<void>> CommandPort::close(std::uint64_t ticket) {
 }
 
 void CommandPort::poll() noexcept {
-  Resolved resolved;
+  Resolved resolved(*this);
   {
     const std::unique_lock lock(reply_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
@@ -209,7 +212,7 @@ void CommandPort::attend() noexcept {
 }
 
 void CommandPort::drain() {
-  Resolved resolved;
+  Resolved resolved(*this);
   {
     const std::lock_guard lock(reply_mutex_);
     drain_locked(resolved);
@@ -304,7 +307,7 @@ void CommandPort::advance(Resolved& resolved) {
 }
 
 CommandPort::Fence CommandPort::fence() {
-  Resolved resolved;
+  Resolved resolved(*this);
   Fence fence;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
@@ -316,9 +319,10 @@ CommandPort::Fence CommandPort::fence() {
 
 Result<void> CommandPort::Request::end(const Result<void>& outcome) {
   if (std::exchange(ended_, true)) return outcome;
-  Resolved resolved;
+  Resolved resolved(*port_);
   // Until the error is entered no fence passes: whoever waits for one looks then what has failed.
   const std::lock_guard lock(port_->reply_mutex_);
+  port_->resolving_.fetch_add(1, std::memory_order_acq_rel);
   const bool counts = port_->outcomes_.end_request(entry_, outcome);
   auto told = outcome;
   if (!outcome.ok() && counts && !OutcomeLog::is_loss(outcome.code()))
@@ -328,13 +332,21 @@ Result<void> CommandPort::Request::end(const Result<void>& outcome) {
 }
 
 Future<void> CommandPort::refuse(Error error) {
+  if (works_for_undone()) return Future<void>(std::move(error));
   const auto place = outcomes_.refused(submitted(), error);
   return Future<void>(Result<void>(ledger_.enter(std::move(error), place)));
 }
 
 Error CommandPort::report(const Error& error) {
+  if (works_for_undone()) return error;
   const auto place = outcomes_.refused(submitted(), error);
   return OutcomeLog::is_loss(error.code) ? error : ledger_.enter(error, place);
+}
+
+Error CommandPort::enter(Error error, detail::Heard heard) {
+  if (OutcomeLog::is_loss(error.code)) return error;
+  if (heard == detail::Heard::by_all) return report(error);
+  return ledger_.enter(std::move(error), {submitted(), 0});
 }
 
 std::optional<Error> CommandPort::take_error() {

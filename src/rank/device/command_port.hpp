@@ -6,11 +6,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <troupe/ids.hpp>
 #include <troupe/lib/submit.hpp>
 
+#include "common/core/continuations.hpp"
 #include "common/wire/record.hpp"
 #include "rank/device/buffer_table.hpp"
 #include "rank/device/error_ledger.hpp"
@@ -147,19 +150,28 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
    public:
     explicit Request(CommandPort& port)
         : port_(&port), entry_(port.outcomes_.begin_request(port.submitted())) {}
-    ~Request() { (void)end({}); }
+    ~Request() {
+      (void)end({});
+      told();
+    }
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
     /// The first call counts. Returns what the request's future shall hold.
     [[nodiscard]] Result<void> end(const Result<void>& outcome);
+    /// After end(): the future has it.
+    void told() {
+      if (!std::exchange(told_, true)) port_->resolving_.fetch_sub(1, std::memory_order_acq_rel);
+    }
 
    private:
     CommandPort* port_;
     OutcomeLog::Request entry_;
-    bool ended_ = false;
+    bool ended_ = false, told_ = false;
   };
   /// A request that failed before it was made. Returns what its future shall hold.
   [[nodiscard]] Error report(const Error& error);
+  /// An error of the program's own that no command has had, see detail::enter_error().
+  [[nodiscard]] Error enter(Error error, detail::Heard heard);
   /// A transfer of this epoch into the range, which it still expects, has failed midway: the
   /// contents of the buffer are gone, unless they are others than this range's by now, or have been
   /// restored since.
@@ -214,6 +226,24 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void open_gate();
   /// No submission of the program passes: the gate is closed, or no host will ever serve.
   [[nodiscard]] bool closed() const;
+
+  // Timelines: used by RunLoop. See docs/recovery.md.
+
+  /// A run's steps are for this timeline from now on, and the buffers are those of its checkpoint;
+  /// the timeline before stands as said. nullptr: no run is under way.
+  void turn_timeline(detail::TimelineState* next, detail::TimelineState::Standing before,
+                     std::span<const std::uint32_t> buffers);
+  /// For what is asked of other ranks, once the epoch that it belongs to is known. Errors:
+  /// world_reformed (what the calling thread works for is undone), invalid (it works for no step of
+  /// the run, and the range is of its checkpoint).
+  [[nodiscard]] Result<void> check_timeline(std::string_view call, std::string_view name,
+                                            const Operand& range) const;
+  /// The same without memory of this rank.
+  [[nodiscard]] static Result<void> check_timeline();
+  /// Some futures of what has ended, and counts in no fence any more, are about to be resolved.
+  [[nodiscard]] bool resolving() const noexcept {
+    return resolving_.load(std::memory_order_acquire) != 0;
+  }
 
   /// While it lives, this thread's submissions pass a closed gate: verification and rollback. Where
   /// there is no room for one of them, it gets the next.
@@ -293,7 +323,13 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   static std::vector<Transfer>::iterator find(std::vector<Transfer>& list, const Operand& range);
   Result<void> reserve(std::vector<Transfer>& list, const Operand& range, Access access);
   void give_back(std::vector<Transfer>& list, const Operand& range);
-  Result<void> admit(const detail::CommandView& command) const;
+  Result<void> admit(const detail::CommandView& command, bool delivers) const;
+  /// Of a thread that does not work for the timeline of now. Errors: as of the public one.
+  [[nodiscard]] Result<void> check_timeline(const detail::CommandView& command) const;
+  [[nodiscard]] std::optional<Error> trespass(std::string_view call, std::string_view name,
+                                              const Operand& range) const;
+  /// What the calling thread does is undone, and its errors are nobody's.
+  [[nodiscard]] static bool works_for_undone() noexcept;
   Push push(const detail::CommandView& command, Future<void>& future);
   /// The device host does not know its library: see PortHeader::unknown.
   [[nodiscard]] bool is_unknown(const OperationInfo& info, const std::byte* op) const;
@@ -303,10 +339,17 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// Futures to resolve once no lock is held: what waits for them may submit again.
   class Resolved {
    public:
+    explicit Resolved(CommandPort& port) : resolving_(&port.resolving_) {}
     ~Resolved() {
+      if (list_.empty()) return;
       for (auto& [state, outcome] : list_) state->resolve(std::move(outcome));
+      resolving_->fetch_sub(1, std::memory_order_acq_rel);
     }
+    Resolved(const Resolved&) = delete;
+    Resolved& operator=(const Resolved&) = delete;
+    /// With the lock of the replies held.
     void add(detail::StatePtr<detail::State<void>> state, const Result<void>& outcome) {
+      if (list_.empty()) resolving_->fetch_add(1, std::memory_order_acq_rel);
       list_.emplace_back(std::move(state), outcome);
     }
     /// Buffers that commands have failed to write after they had begun, to be lost before the
@@ -320,6 +363,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     [[nodiscard]] std::vector<Spoilt>& spoilt() noexcept { return spoilt_; }
 
    private:
+    std::atomic<std::uint32_t>* resolving_;
     std::vector<Spoilt> spoilt_;
     std::vector<std::pair<detail::StatePtr<detail::State<void>>, Result<void>>> list_;
   };
@@ -378,6 +422,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
+  detail::TimelineState* timeline_ = nullptr;           ///< held by the run
+  std::vector<std::uint32_t> of_run_;                   ///< marked in the table
   bool passage_waits_ = false;                          ///< for room, see Passage
   std::optional<Error> ended_;                          ///< see end()
   std::map<std::uint32_t, std::uint32_t> collectives_;  ///< of each group, in this epoch
@@ -397,6 +443,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   OutcomeLog outcomes_;
   ErrorLedger ledger_;
   TicketTable tickets_;
+  std::atomic<std::uint32_t> resolving_{0};
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::int64_t> last_poll_ns_{0};
   /// Since a waiter slept; reply_mutex_. The clock costs as much as a poll that finds nothing.

@@ -100,7 +100,7 @@ CommandPort::Settled CommandPort::take_answers(Resolved& resolved) {
 }
 
 CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& cause) {
-  Resolved resolved;
+  Resolved resolved(*this);
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   auto settled = take_answers(resolved);
   const InFlight in_flight(link_->header());
@@ -148,7 +148,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
 }
 
 CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
-  Resolved resolved;
+  Resolved resolved(*this);
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   auto settled = take_answers(resolved);
   const auto issued = link_->header().issued_ticket.load(std::memory_order_acquire);
@@ -182,7 +182,7 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
 }
 
 void CommandPort::end(const Error& error) {
-  Resolved resolved;
+  Resolved resolved(*this);
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   if (!ended_) ended_ = error;
   drain_locked(resolved);

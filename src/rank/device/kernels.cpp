@@ -377,14 +377,19 @@ Future<KernelModule> DeviceCore::make_kernels(
     std::function<Result<std::shared_ptr<detail::ModuleState>>(const Device&)> make) {
   auto promise = std::make_shared<Promise<KernelModule>>();
   const auto future = promise->future();
-  const auto started = builder_.start([promise, make = std::move(make), core = weak_from_this()] {
-    const auto held = core.lock();
-    if (!held) return;
-    const auto made = make(Device(held));
-    if (!made.ok()) return (void)promise->resolve(made.error());
-    held->remember(*made);
-    promise->resolve(KernelModule(*made));
-  });
+  // As a request it holds up fences: the end of the program and a commit wait for its error.
+  const auto request = std::make_shared<CommandPort::Request>(port_);
+  const auto started =
+      builder_.start([promise, request, make = std::move(make), core = weak_from_this()] {
+        const auto held = core.lock();
+        if (!held) return;
+        const auto made = make(Device(held));
+        (void)request->end({});  // an error has been reported
+        if (made.ok()) held->remember(*made);
+        promise->resolve(made.ok() ? Result<KernelModule>(KernelModule(*made))
+                                   : Result<KernelModule>(made.error()));
+        request->told();
+      });
   if (!started.ok()) promise->resolve(port_.report(started.error()));
   return future;
 }

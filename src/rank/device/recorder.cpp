@@ -166,7 +166,8 @@ Result<detail::ResultCell> Recorder::result_cell(std::size_t bytes) {
 }
 
 void Recorder::keep(std::shared_ptr<const void> what) {
-  recorded_.keeps.push_back(std::move(what));
+  if (recorded_.keeps.empty() || recorded_.keeps.back() != what)
+    recorded_.keeps.push_back(std::move(what));
 }
 
 Result<void> Recorder::hold(const Operand& range) {

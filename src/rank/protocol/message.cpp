@@ -123,7 +123,7 @@ Error malformed(const char* what) {
 
 bool is_echo(std::string_view fault_kind) noexcept {
   constexpr std::string_view kEchoes[] = {"communicator", "timeout", "contribute", "promote",
-                                          "form",         "verify",  "restore"};
+                                          "form",         "verify",  "restore",    kKindError};
   return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
 }
 

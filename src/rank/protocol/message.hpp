@@ -129,9 +129,10 @@ std::vector<std::byte> encode(const WorldMessage& message);
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
 
 /// What Recovery::kind says of a rank that becomes a spectator, also because it has asked for it,
-/// of one that rejoins, and of one that has left its run by an error of its own.
+/// of one that rejoins, of one that has left its run by an error of its own, and of one whose step
+/// has failed as if by a fault, and nobody knows of one.
 inline constexpr const char *kKindFailed = "failed", *kKindWithdrawn = "withdrawn",
-                            *kKindRejoins = "rejoin", *kKindLeft = "left";
+                            *kKindRejoins = "rejoin", *kKindLeft = "left", *kKindError = "error";
 
 std::vector<std::byte> encode(const std::vector<Recovery>& reports);
 Result<std::vector<Recovery>> decode_reports(std::span<const std::byte> bytes);

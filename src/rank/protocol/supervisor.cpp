@@ -221,12 +221,14 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   broadcast_(order);
 }
 
-/// Operations past their deadline, and nothing else: the device hosts live, and what they have in
-/// their contexts is worth more than the time that the standby world would save.
+/// Operations past their deadline, and errors that no fault explains, and nothing else: the device
+/// hosts live, and what they have in their contexts is worth more than the time that the standby
+/// world would save.
 bool WorldSupervisor::keeps_device_hosts() const {
   return !reports_.empty() &&
-         std::all_of(reports_.begin(), reports_.end(),
-                     [](const Recovery& report) { return report.kind == "timeout"; });
+         std::all_of(reports_.begin(), reports_.end(), [](const Recovery& report) {
+           return report.kind == "timeout" || report.kind == kKindError;
+         });
 }
 
 void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {

@@ -54,6 +54,7 @@ void RunLoop::prepare() {
     } catch (const Exception& e) {
       if (!is_by_fault(e.code())) throw;
       log::debug("world", "the run's begin is interrupted: {}", e.what());
+      end_epoch_by(e.error());
     }
     (void)recover();
   }

@@ -35,6 +35,8 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
 
 void RunLoop::detach() {
   if (!std::exchange(attached_, false)) return;
+  end_timeline(finished_ ? TimelineEnd::over : TimelineEnd::undone);
+  core_->device().tell(device_message::RunProgress{false});
   if (const auto order = core_->status().end_run())
     (void)core_->actor().tell(world_message::Restored{order->round, {}, -1, 0});
 }
@@ -54,6 +56,9 @@ Result<void> RunLoop::attach() {
   began_ = port.fence().place;
   port.forget_since(began_);
   checkpoint_->forget();  // what a run before has committed
+  outside_ = detail::bound_timeline();
+  turn_timeline(TimelineEnd::over);
+  core_->device().tell(device_message::RunProgress{true});
   return before;
 }
 
@@ -153,6 +158,7 @@ void RunLoop::loop() {
       }
       if (!restarted_) restart();
       if (checkpoint_->newest() < 0) {
+        settle_timeline();
         commit(from_);
         core_->status().wait_stable(from_);
         if (stopping_) stop(from_);
@@ -165,6 +171,7 @@ void RunLoop::loop() {
         throw;
       }
       log::debug("world", "the run is interrupted: {}", e.what());
+      end_epoch_by(e.error());
     }
     const auto restored = recover();
     from_ = restored >= 0 ? restored : first_;
@@ -191,6 +198,7 @@ void RunLoop::attempt() {
     const auto answer = call_step(i);
     throw_error();
     const bool ends = answer == Step::done || commit_is_due(next);
+    if (ends) settle_timeline();
     if (rehearsal_ && ends && rehearsal_->end(next)) return finish();
     if (answer == Step::done) return finish();
     if (!ends) continue;
@@ -234,11 +242,13 @@ void RunLoop::commit(std::int64_t step) {
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   // And the half that the keeper still has written to disk is not overwritten.
   if (capture || (keeper_ != nullptr && keeper_->reads(1 - checkpoint_->half()))) settle_keeper();
+  auto before_it = timeline_;
+  turn_timeline(TimelineEnd::over);
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device().port().fence();
   if (committed_.size() == 2) committed_.erase(committed_.begin());
-  committed_.push_back({step, fence.place});
+  committed_.push_back({step, fence.place, std::move(before_it)});
   detail::at_once_when_ready(
       when_all({std::move(copied), fence.reached}),
       [actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {

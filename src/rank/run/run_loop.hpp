@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
@@ -36,6 +38,21 @@ class RunLoop {
   Result<void> attach();
   /// The world takes faults into its hands again, also in the middle of a re-formation.
   void detach();
+
+  // run_timeline.cpp: what other threads do for the run's steps
+
+  using TimelineEnd = detail::TimelineState::Standing;
+  using TimelinePtr = detail::StatePtr<detail::TimelineState>;
+  /// What is done from here on is done for another timeline; the one before stands as said.
+  void turn_timeline(TimelineEnd before);
+  void end_timeline(TimelineEnd before);
+  /// Waits for what other threads do for the steps so far: functions given to futures, messages to
+  /// actors, scopes. Not for functions that wait for a promise of the program's. May throw
+  /// kReformed.
+  void settle_timeline();
+  /// An error has ended a step as if by a fault. If the epoch goes on, it ends now; the second time
+  /// without a commit in between the error ends the run: throws it.
+  void end_epoch_by(const Error& error);
   /// Throws on all members if anything has failed on any of them, or was lost, that the state of
   /// the run's begin may be made of.
   void check_begin(const Result<void>& before);
@@ -162,10 +179,14 @@ class RunLoop {
   bool stopping_ = false;     ///< the newest commit is the last
   std::uint32_t number_ = 0;  ///< of this run in the program
   bool attached_ = false;
+  TimelinePtr timeline_;                      ///< of the steps that are under way; the port has it
+  detail::TimelineState* outside_ = nullptr;  ///< what the thread works for outside of the run
+  std::optional<std::int64_t> ended_epoch_at_;  ///< newest commit when end_epoch_by() last did so
   ProgramPlace began_;  ///< the place of the run's begin in the program
   struct Committed {
     std::int64_t step;
     ProgramPlace place;
+    TimelinePtr before;  ///< of the steps that it commits
   };
   std::vector<Committed> committed_;  ///< the last two
   bool finished_ = false;             ///< on all ranks

@@ -36,6 +36,7 @@ Error RunLoop::rescue(const Error& error) {
 
 std::int64_t RunLoop::recover() {
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run for a recovery");
+  turn_timeline(TimelineEnd::undone);  // before anything of the way back is submitted
   std::optional<std::int64_t> restored;
   for (;;) {
     if (const auto order = core_->status().wait_for_recovery(place_of(restored.value_or(-1)))) {
@@ -60,7 +61,10 @@ ProgramPlace RunLoop::place_of(std::int64_t step) const {
 void RunLoop::forget_commits_after(std::int64_t step) {
   const auto at = std::find_if(committed_.begin(), committed_.end(),
                                [&](const Committed& commit) { return commit.step == step; });
-  committed_.erase(at != committed_.end() ? at + 1 : committed_.begin(), committed_.end());
+  const auto first = at != committed_.end() ? at + 1 : committed_.begin();
+  std::for_each(first, committed_.end(),
+                [](const Committed& commit) { commit.before->set_standing(TimelineEnd::undone); });
+  committed_.erase(first, committed_.end());
 }
 
 void RunLoop::restore(const WorldStatus::Restore& order, std::optional<std::int64_t>& restored) {

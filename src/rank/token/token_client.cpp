@@ -250,6 +250,10 @@ Result<Operand> TokenClient::name(const GpuToken& token, DType dtype) const {
 
 Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
   auto& port = parts_.device->port();
+  const auto epoch = epoch_.load();
+  const auto commit = behind();
+  if (auto right = port.check_timeline("fetch", "destination", destination); !right)
+    return failed(port, right.error());
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
   if (named->bytes != destination.bytes)
@@ -262,8 +266,7 @@ Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operan
   if (auto expected = patiently(port, [&] { return port.begin_write(destination); }); !expected)
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told =
-      tell(Fetch{epoch_, behind(), *named, token.rank, destination, resolving(promise)});
+  const auto told = tell(Fetch{epoch, commit, *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
     port.end_write(destination);
     return failed(port, told.error());
@@ -273,6 +276,10 @@ Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operan
 
 Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken& token) {
   auto& port = parts_.device->port();
+  const auto epoch = epoch_.load();
+  const auto commit = behind();
+  if (auto right = port.check_timeline("put", "source", source); !right)
+    return failed(port, right.error());
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
   if (named->bytes != source.bytes) return failed(port, differ("put", source.bytes, named->bytes));
@@ -285,8 +292,7 @@ Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken
   auto loan = patiently(port, [&] { return loans.begin(source); });
   if (!loan.ok()) return failed(port, loan.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told =
-      tell(Put{epoch_, behind(), *loan, source, *named, token.rank, resolving(promise)});
+  const auto told = tell(Put{epoch, commit, *loan, source, *named, token.rank, resolving(promise)});
   if (!told.ok()) {
     loans.end(*loan);
     return failed(port, told.error());
@@ -296,8 +302,12 @@ Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken
 
 void TokenClient::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
-  if (head.kind != TokenMessage::Kind::release) head.behind = behind();
-  const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
+  const auto epoch = epoch_.load();
+  if (head.kind != TokenMessage::Kind::release) {
+    head.behind = behind();
+    if (const auto right = CommandPort::check_timeline(); !right) return done({}, right);
+  }
+  const Ask question{epoch, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
 }
 
@@ -313,8 +323,12 @@ Future<TokenLease> TokenClient::hold(const GpuToken& token) {
       [request = std::make_shared<CommandPort::Request>(port), promise, token,
        router = weak_from_this()](const TransferKey& key, const Result<void>& outcome) {
         const auto told = request->end(outcome);
-        if (!told.ok()) return (void)promise->resolve(told.error());
-        promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
+        if (told.ok()) {
+          promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
+        } else {
+          promise->resolve(told.error());
+        }
+        request->told();
       });
   return future;
 }
@@ -329,12 +343,16 @@ Done TokenClient::resolving(const std::shared_ptr<Promise<void>>& promise) {
     // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
     // which it would be known; unless a run goes back and asks again, the program must hear of it.
     const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
-    if (!lost || repeated) return (void)promise->resolve(request->end(outcome));
+    if (!lost || repeated) {
+      promise->resolve(request->end(outcome));
+      return request->told();
+    }
     const auto told = request->end(
         Error{Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
     auto error = outcome.error();
     error.read = told.error().read;
     promise->resolve(std::move(error));
+    request->told();
   };
 }
 

@@ -70,7 +70,10 @@ detail::Submitter& Collectives::collectives() {
   if (core_ == nullptr) throw Exception(kEmptyGroup);  // there is nobody to keep account of it
   if (is_group_ && !group_) return core_->empty_group();
   if (is_group_ && group_->entry().gone()) return core_->gone_group();
-  if (auto* const recorder = core_->recorder()) return *recorder;
+  if (auto* const recorder = core_->recorder()) {
+    if (group_) recorder->keep(group_);  // as long as it may run
+    return *recorder;
+  }
   return core_->collectives();
 }
 
@@ -78,7 +81,10 @@ detail::Submitter& Collectives::messages() {
   if (core_ == nullptr) throw Exception(kEmptyGroup);
   if (recorder_ != nullptr) return core_->messages_in_bundle();
   if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
-  if (auto* const recorder = core_->recorder()) return *recorder;
+  if (auto* const recorder = core_->recorder()) {
+    if (group_) recorder->keep(group_);
+    return *recorder;
+  }
   return core_->device().port();
 }
 

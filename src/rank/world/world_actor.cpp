@@ -195,6 +195,11 @@ void WorldActor::on(Finished done) {
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
+void WorldActor::on(EndEpoch end) {
+  if (end.epoch != member_.epoch() || member_.phase() != Phase::active) return;  // it has ended
+  member_.device_event(DeviceFault{kKindError, end.error, context().now(), context().now()});
+}
+
 void WorldActor::restore(std::uint32_t round, std::int64_t step) {
   if (!core_->status().ask_restore(round, step))
     (void)core_->actor().tell(Restored{round, {}, -1, 0});

@@ -56,6 +56,11 @@ struct Left {
   std::uint32_t run;
   Error error;
 };
+/// A step has failed in this epoch as if by a fault: the epoch is to end, whatever has failed.
+struct EndEpoch {
+  std::uint32_t epoch;
+  Error error;
+};
 struct AskToStop {};
 /// This rank's GPU is failing, and its state is where others find it.
 struct Withdraw {};
@@ -79,9 +84,9 @@ class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
                    world_message::Restored, world_message::Flushed, world_message::Committed,
-                   world_message::Finished, world_message::Left, world_message::AskToStop,
-                   world_message::Withdraw, world_message::Conclude, world_message::GroupsChanged,
-                   world_message::VerifyOn, world_message::Deadline>,
+                   world_message::Finished, world_message::Left, world_message::EndEpoch,
+                   world_message::AskToStop, world_message::Withdraw, world_message::Conclude,
+                   world_message::GroupsChanged, world_message::VerifyOn, world_message::Deadline>,
       private FollowerActions {
  public:
   /// For the verification of a new communicator.
@@ -104,6 +109,7 @@ class WorldActor
   void on(world_message::Committed done);
   void on(world_message::Finished done);
   void on(world_message::Left run) { member_.left(run.run, run.error); }
+  void on(world_message::EndEpoch end);
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
   void on(world_message::Withdraw) { member_.withdraw(); }
   bool on(world_message::Conclude conclude);
@@ -129,7 +135,10 @@ class WorldActor
   void restore(std::uint32_t round, std::int64_t step) override;
   void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
   void all_flushed(std::int64_t step) override { core_->status().set_all_flushed(step); }
-  void stable(std::int64_t step) override { core_->status().set_stable(step); }
+  void stable(std::int64_t step) override {
+    core_->device().tell(device_message::RunProgress{true});
+    core_->status().set_stable(step);
+  }
   void stopping(std::int64_t since) override { core_->status().set_stopping(since); }
   void all_finished() override { core_->status().set_finished(); }
   void run_left(std::int64_t run, int rank, const Error& error) override {

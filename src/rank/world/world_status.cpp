@@ -127,11 +127,12 @@ void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
   for (const auto& report : reports) {
     recoveries_.push_back(report);
     if (mpi_->rank() != 0) continue;
-    const std::string_view what = report.kind == kKindFailed || report.kind == kKindWithdrawn
-                                      ? "is out of the world"
-                                  : report.kind == kKindRejoins ? "is back in the world"
-                                  : report.kind == kKindLeft    ? "has left its run"
-                                                                : "lost its device host";
+    const std::string_view what =
+        report.kind == kKindFailed || report.kind == kKindWithdrawn ? "is out of the world"
+        : report.kind == kKindRejoins                               ? "is back in the world"
+        : report.kind == kKindLeft                                  ? "has left its run"
+        : report.kind == kKindError ? "has met an error that no fault explains"
+                                    : "lost its device host";
     log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
               what, report.kind, report.total_ms);
   }

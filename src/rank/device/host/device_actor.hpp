@@ -54,8 +54,8 @@ class DeviceActor
                    device_message::AskLibraries, device_message::KindsRecur,
                    device_message::ContributeGroup, device_message::ConnectGroup,
                    device_message::DropGroup, device_message::Health, device_message::ProbeOver,
-                   device_message::Suffer, device_message::WorldActive, device_message::GiveUp,
-                   device_message::Revive, device_message::ShutDown>,
+                   device_message::Suffer, device_message::WorldActive, device_message::RunProgress,
+                   device_message::GiveUp, device_message::Revive, device_message::ShutDown>,
       private DeviceActions {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
@@ -87,6 +87,7 @@ class DeviceActor
   void on(const device_message::ProbeOver& over);
   void on(device_message::Suffer suffer);
   void on(device_message::WorldActive);
+  void on(device_message::RunProgress progress) { protocol_.progress(progress.in_run); }
   void on(device_message::GiveUp left) { protocol_.give_up(left.why); }
   void on(device_message::Revive);
   bool on(device_message::ShutDown);

@@ -108,6 +108,10 @@ struct Suffer {
   std::uint32_t kind;  ///< memory::FaultKind, at once
 };
 struct WorldActive {};  ///< the world is formed again: time to raise a new standby
+/// See DeviceProtocol::progress().
+struct RunProgress {
+  bool in_run;
+};
 /// The GPU is left though it works: as if it had failed.
 struct GiveUp {
   Error why;

@@ -228,8 +228,15 @@ void DeviceProtocol::overdue(const Error& late, TimePoint now) {
   const auto host = hosts_.serving();
   if (!host || failed_) return;
   if (!governed_) return lost(*host, "timeout", late, now);
-  if (!overdue_.spend(now) && !ask_to_stop())
-    return give_up({Errc::budget_exhausted, 0, "too many operations past their deadline"});
+  if (!spend(overdue_, &Costs::overdue, now) && !ask_to_stop()) {
+    return give_up({Errc::budget_exhausted, 0,
+                    stands_still(&Costs::overdue)
+                        ? "more than " + std::to_string(options_.restart_budget) +
+                              " operations past their deadline without a commit in between; the "
+                              "last: " +
+                              late.message
+                        : "too many operations past their deadline"});
+  }
   // Mostly it is a collective that not all ranks have joined. The world aborts the communicator and
   // lets the lanes drain; the device host is given up only if they do not.
   actions_->disturbed("fault: " + late.message);
@@ -413,10 +420,30 @@ void DeviceProtocol::advance(TimePoint now) {
   actions_->promote(*next);
 }
 
+void DeviceProtocol::progress(bool in_run) {
+  since_commit_ = in_run ? std::optional(Costs()) : std::nullopt;
+}
+
+bool DeviceProtocol::stands_still(int Costs::*cost) const {
+  return since_commit_ && (*since_commit_).*cost > options_.restart_budget;
+}
+
+bool DeviceProtocol::spend(RestartBudget& budget, int Costs::*cost, TimePoint now) {
+  if (since_commit_) ++((*since_commit_).*cost);
+  const bool in_time = budget.spend(now);
+  return in_time && !stands_still(cost);
+}
+
 /// False, and the device is given up, if too many of its hosts were lost.
 bool DeviceProtocol::spend_restart(TimePoint now) {
-  if (budget_.spend(now) || ask_to_stop()) return true;
+  if (spend(budget_, &Costs::lost, now) || ask_to_stop()) return true;
   const auto& last = hosts_.at(*hosts_.faulty()).fault->error;
+  if (stands_still(&Costs::lost)) {
+    give_up({Errc::budget_exhausted, last.native,
+             "more than " + std::to_string(options_.restart_budget) +
+                 " device hosts lost without a commit in between; the last: " + last.message});
+    return false;
+  }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count();
   give_up({Errc::budget_exhausted, last.native,
            "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
@@ -475,6 +502,7 @@ void DeviceProtocol::revive(TimePoint now) {
   if (state_ != DeviceState::failed || !hosts_.all().empty()) return;  // they end in world_active()
   if (!start_host(DeviceActions::Start::revival, HostState::starting, now).ok()) return;
   budget_ = RestartBudget(options_.restart_budget, options_.restart_window);
+  if (since_commit_) since_commit_ = Costs();
   asked_to_stop_ = false;
   open_ = {};
   move(Event::revive);

@@ -104,6 +104,9 @@ class DeviceProtocol {
   /// The world is formed: time for a new standby, and for the end of hosts that handed over. Where
   /// the device has failed the world goes on without it.
   void world_active(TimePoint now);
+  /// A run has begun, or all ranks have a commit more of it: from here on what it costs is counted,
+  /// whatever the time. false: it has ended.
+  void progress(bool in_run);
   /// A device that has failed: try once more, with a new budget.
   void revive(TimePoint now);
   void give_up(const Error& error);
@@ -117,6 +120,11 @@ class DeviceProtocol {
 
  private:
   enum class Event : std::uint8_t;
+  /// Of a run since its newest commit.
+  struct Costs {
+    int lost = 0;     ///< device hosts
+    int overdue = 0;  ///< operations that outlasted their deadline
+  };
 
   static std::optional<DeviceState> next(DeviceState from, Event event);
   static Event event_of(DeviceDone::Order order);
@@ -145,6 +153,9 @@ class DeviceProtocol {
   void advance(TimePoint now);
   bool choose_successor(TimePoint now);
   bool spend_restart(TimePoint now);
+  /// Within the budget of the window, and of the run's progress.
+  [[nodiscard]] bool spend(RestartBudget& budget, int Costs::*cost, TimePoint now);
+  [[nodiscard]] bool stands_still(int Costs::*cost) const;
   bool ask_to_stop();
   void bury();
   void end_retired();
@@ -161,6 +172,7 @@ class DeviceProtocol {
   bool world_active_ = false;    ///< as far as this rank has heard
   RestartBudget budget_;
   RestartBudget overdue_;       ///< operations that may outlast their deadline
+  std::optional<Costs> since_commit_;  ///< nullopt: no run is under way, and only time counts
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::optional<TimePoint> standby_not_before_;  ///< one has died, or did not start
 };

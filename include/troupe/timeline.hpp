@@ -1,0 +1,186 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace troupe {
+
+namespace detail {
+
+/// What a Timeline names, counted by its references: whether it still counts, and the work for it
+/// that is under way on other threads. Any thread.
+class TimelineState {
+ public:
+  enum class Standing : std::uint8_t {
+    current,
+    over,   ///< a commit, or the end of the run, is behind it
+    undone  ///< the run has gone back to before it, or was left by an error
+  };
+
+  TimelineState() = default;
+  TimelineState(const TimelineState&) = delete;
+  TimelineState& operator=(const TimelineState&) = delete;
+
+  [[nodiscard]] Standing standing() const noexcept {
+    return standing_.load(std::memory_order_acquire);
+  }
+  /// For the command port, with the lock of its submissions held: what is refused by this standing
+  /// is refused from now on.
+  void set_standing(Standing standing) noexcept {
+    standing_.store(standing, std::memory_order_release);
+  }
+
+  /// The work for it, as of one moment.
+  struct Work {
+    std::uint32_t active;   ///< functions that run or are about to, messages to actors, scopes
+    std::uint32_t waiting;  ///< functions given to futures that have not resolved
+  };
+  [[nodiscard]] Work work() const noexcept {
+    const auto both = work_.load(std::memory_order_acquire);
+    return {static_cast<std::uint32_t>(both), static_cast<std::uint32_t>(both >> 32)};
+  }
+
+  /// How much has been active so far.
+  [[nodiscard]] std::uint64_t starts() const noexcept {
+    return starts_.load(std::memory_order_acquire);
+  }
+
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  friend class Errand;
+  ~TimelineState() = default;
+
+  std::atomic<std::uint32_t> references_{1};
+  std::atomic<Standing> standing_{Standing::current};
+  static constexpr std::uint64_t kActive = 1, kWaiting = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> work_{0};  ///< one number, so that none is missed in between
+  std::atomic<std::uint64_t> starts_{0};
+};
+
+/// What the calling thread works for; nullptr: for no run.
+[[nodiscard]] TimelineState* bound_timeline() noexcept;
+/// The calling thread works for this from now on. What it worked for.
+TimelineState* bind_timeline(TimelineState* timeline) noexcept;
+
+/// The calling thread works for a timeline, or for none, as long as this lives.
+class Binding {
+ public:
+  explicit Binding(TimelineState* timeline) noexcept : before_(bind_timeline(timeline)) {}
+  ~Binding() { (void)bind_timeline(before_); }
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+
+ private:
+  TimelineState* before_;
+};
+
+/// Work that one thread leaves to another: knows the timeline of the thread that made it, and
+/// counts there until it is done.
+class Errand {
+ public:
+  enum class Count : std::uint8_t { none, waiting, active };
+
+  /// For what the calling thread works for.
+  explicit Errand(Count count) noexcept : Errand(bound_timeline(), count) {}
+  Errand(TimelineState* timeline, Count count) noexcept : timeline_(timeline), count_(count) {
+    if (timeline_ == nullptr) return;
+    timeline_->retain();
+    if (count_ == Count::active) timeline_->starts_.fetch_add(1, std::memory_order_acq_rel);
+    timeline_->work_.fetch_add(weight(), std::memory_order_acq_rel);
+  }
+  Errand(Errand&& other) noexcept
+      : timeline_(std::exchange(other.timeline_, nullptr)), count_(other.count_) {}
+  Errand& operator=(Errand&&) = delete;
+  ~Errand() {
+    if (timeline_ == nullptr) return;
+    timeline_->work_.fetch_sub(weight(), std::memory_order_acq_rel);
+    timeline_->release();
+  }
+
+  /// What it waited for is there.
+  void begin() noexcept {
+    if (timeline_ == nullptr || count_ != Count::waiting) return;
+    timeline_->starts_.fetch_add(1, std::memory_order_acq_rel);
+    timeline_->work_.fetch_add(TimelineState::kActive - TimelineState::kWaiting,
+                               std::memory_order_acq_rel);
+    count_ = Count::active;
+  }
+  [[nodiscard]] TimelineState* timeline() const noexcept { return timeline_; }
+
+ private:
+  [[nodiscard]] std::uint64_t weight() const noexcept {
+    return count_ == Count::active    ? TimelineState::kActive
+           : count_ == Count::waiting ? TimelineState::kWaiting
+                                      : 0;
+  }
+  TimelineState* timeline_;
+  Count count_;
+};
+
+}  // namespace detail
+
+/// What code of a World::run works for: the steps from one commit to the next, or to the fault that
+/// undoes them. The thread of the run has one; functions given to futures, coroutines and messages
+/// to actors of this rank take that of the thread that gives them. Any other thread is told by the
+/// program:
+///
+///     world.run(state, [&](std::int64_t step) {
+///       std::thread helper([&, timeline = world.timeline()] {
+///         const Timeline::Scope scope(timeline);
+///         device.fill(x, 1.0);
+///       });
+///       helper.join();
+///       …
+///
+/// docs/recovery.md has the rule: what may be submitted for which timeline, and what waits for it.
+/// A value; any thread.
+class Timeline {
+ public:
+  /// None: what is done for it is not part of a run.
+  Timeline() = default;
+  Timeline(const Timeline& other) noexcept : Timeline(other.state_) {}
+  Timeline(Timeline&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Timeline& operator=(Timeline other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Timeline() {
+    if (state_ != nullptr) state_->release();
+  }
+
+  /// Work for it can still be submitted.
+  [[nodiscard]] bool current() const noexcept {
+    return state_ != nullptr && state_->standing() == detail::TimelineState::Standing::current;
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  /// The calling thread works for the timeline as long as this lives, and the commit that ends it
+  /// waits until then.
+  class Scope {
+   public:
+    explicit Scope(const Timeline& timeline) noexcept
+        : errand_(timeline.state_, detail::Errand::Count::active), binding_(timeline.state_) {}
+
+   private:
+    detail::Errand errand_;
+    detail::Binding binding_;
+  };
+
+  /// Of the calling thread. For World.
+  [[nodiscard]] static Timeline of_this_thread() noexcept {
+    return Timeline(detail::bound_timeline());
+  }
+
+ private:
+  explicit Timeline(detail::TimelineState* state) noexcept : state_(state) {
+    if (state_ != nullptr) state_->retain();
+  }
+  detail::TimelineState* state_ = nullptr;
+};
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+#include "rank/device/command_port.hpp"
+
+// Which threads may submit what while a run is under way; docs/recovery.md has the rule.
+
+namespace troupe::rank_process {
+namespace {
+
+using Standing = detail::TimelineState::Standing;
+
+const Error kUndone{Errc::world_reformed, 0,
+                    "the run has gone back to before the step that this was to be done for"};
+
+std::string why_it_may_not(const detail::TimelineState* bound) {
+  if (bound == nullptr) {
+    return "this thread works for none of its steps: World::timeline() and Timeline::Scope tell it "
+           "which";
+  }
+  return "the step that this is done for is behind a commit, which does not wait for a function "
+         "whose future only the program resolves";
+}
+
+}  // namespace
+
+bool CommandPort::works_for_undone() noexcept {
+  const auto* const bound = detail::bound_timeline();
+  return bound != nullptr && bound->standing() == Standing::undone;
+}
+
+std::optional<Error> CommandPort::trespass(std::string_view call, std::string_view name,
+                                           const Operand& range) const {
+  if (in_no_table(range) || !buffers_.current(range) || !buffers_.at(range.buffer).of_run)
+    return std::nullopt;
+  return Error{Errc::invalid, 0,
+               std::string(call) + ": " + std::string(name) + ": " + buffers_.describe(range) +
+                   " belongs to the checkpoint of World::run, and " +
+                   why_it_may_not(detail::bound_timeline())};
+}
+
+Result<void> CommandPort::check_timeline(const detail::CommandView& command) const {
+  if (works_for_undone()) return kUndone;
+  if (timeline_ == nullptr) return {};
+  for (const auto& use : command.uses())
+    if (auto error = trespass(command.info->name, use.name, *use.range)) return *error;
+  for (const auto& part : command.tail)
+    if (auto error = trespass(command.info->name, command.info->tail, part.range)) return *error;
+  return {};
+}
+
+Result<void> CommandPort::check_timeline(std::string_view call, std::string_view name,
+                                         const Operand& range) const {
+  const std::lock_guard lock(submit_mutex_);
+  if (detail::bound_timeline() == timeline_) return {};
+  if (works_for_undone()) return kUndone;
+  if (timeline_ == nullptr) return {};
+  if (auto error = trespass(call, name, range)) return *error;
+  return {};
+}
+
+Result<void> CommandPort::check_timeline() {
+  return works_for_undone() ? Result<void>(kUndone) : Result<void>();
+}
+
+void CommandPort::turn_timeline(detail::TimelineState* next, Standing before,
+                                std::span<const std::uint32_t> buffers) {
+  const std::lock_guard lock(submit_mutex_);
+  if (timeline_ != nullptr) timeline_->set_standing(before);
+  timeline_ = next;
+  for (const auto buffer : of_run_) buffers_.at(buffer).of_run = false;
+  of_run_.assign(buffers.begin(), buffers.end());
+  for (const auto buffer : of_run_) buffers_.at(buffer).of_run = true;
+}
+
+}  // namespace troupe::rank_process
