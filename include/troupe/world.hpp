@@ -114,7 +114,7 @@ class World : public Collectives {
       return refuse({Errc::invalid, 0, "fetch: the token's length is impossible"});
     auto fresh = device_.try_alloc<T>(static_cast<std::int64_t>(token.length));
     if (!fresh) return refuse(fresh.error());
-    return fetch(token, *fresh).then([buffer = *fresh] { return buffer; });
+    return detail::then_at_once(fetch(token, *fresh), [buffer = *fresh] { return buffer; });
   }
   /// What the token names = source.
   template <Element T>

@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
       {"left_alone", test::left_alone},
       {"left_run", test::left_run},
       {"last_error", test::last_error},
+      {"timelines", test::timelines},
+      {"late_errors", test::late_errors},
       {"run_twice", test::run_twice},
       {"lost_before_run", test::lost_before_run},
       {"fault_in_prepare", test::fault_in_prepare},

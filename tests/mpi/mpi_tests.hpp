@@ -201,6 +201,8 @@ void token_spoilt(Context& c);
 void token_commits(Context& c);
 void kept_references(Context& c);
 void token_epochs(Context& c);
+void timelines(Context& c);
+void late_errors(Context& c);
 void silent_rank(Context& c);
 void silent_rank_in_run(Context& c);
 

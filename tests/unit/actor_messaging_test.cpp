@@ -9,6 +9,8 @@
 #include <troupe/actor/actor_system.hpp>
 #include <troupe/actor/stepped_scheduler.hpp>
 
+#include "common/core/continuations.hpp"
+
 namespace troupe {
 namespace {
 
@@ -287,6 +289,99 @@ TEST_F(ActorMessaging, AQuestionThatWasNotSentIsNoAnswer) {
   scheduler_->run_until_idle();
   EXPECT_EQ(asked->get(), 4);
   EXPECT_EQ(ActorRef<Clerk>().try_ask(Length{}, 1s).code(), Errc::stopped);
+}
+
+// What messages are sent for, and failures that nobody waits for
+
+struct WorksFor {};
+struct WorkLater {
+  Future<int> after;
+};
+struct TimeIsUp {};
+struct Answered {
+  using Reply = int;
+};
+struct Broken {};
+
+/// Notes what its messages are handled for.
+class Errands : public Actor<Errands, WorksFor, WorkLater, TimeIsUp, Answered, Broken> {
+ public:
+  explicit Errands(std::vector<detail::TimelineState*>* seen) : seen_(seen) {}
+  void on(WorksFor) { note(); }
+  void on(WorkLater work) {
+    context().schedule(1s, TimeIsUp{});
+    context().pipe(work.after, [](const Result<int>&) { return WorksFor{}; });
+  }
+  void on(TimeIsUp) { note(); }
+  Future<int> on(Answered) { return answer_.future(); }
+  Result<void> on(Broken) {
+    answer_.resolve(7);
+    return Error{Errc::io, 0, "a broken file"};
+  }
+
+ private:
+  void note() { seen_->push_back(detail::bound_timeline()); }
+  std::vector<detail::TimelineState*>* seen_;
+  Promise<int> answer_;
+};
+
+/// A timeline that the test holds.
+struct OwnTimeline {
+  ~OwnTimeline() { state->release(); }
+  [[nodiscard]] std::uint32_t active() const { return state->work().active; }
+  detail::TimelineState* state = new detail::TimelineState;
+};
+
+TEST_F(ActorMessaging, AMessageIsHandledForWhatItWasSentFor) {
+  const OwnTimeline one;
+  std::vector<detail::TimelineState*> seen;
+  const auto actor = system_.spawn<Errands>({.name = "errands"}, &seen);
+  Promise<int> later;
+  actor.tell(WorksFor{}).take();
+  Future<int> answer;
+  {
+    const detail::Binding binding(one.state);
+    actor.tell(WorksFor{}).take();
+    actor.tell(WorkLater{later.future()}).take();
+    answer = actor.ask(Answered{}, 10s);
+    EXPECT_EQ(one.active(), 4u) << "three messages, and a question until it is answered";
+  }
+  scheduler_->run_until_idle();
+  EXPECT_EQ(one.active(), 1u);
+  EXPECT_EQ(one.state->work().waiting, 1u) << "what is piped";
+  later.resolve(1);
+  scheduler_->run_until_idle();
+  scheduler_->advance(2s);
+  scheduler_->run_until_idle();
+  EXPECT_EQ(seen, (std::vector<detail::TimelineState*>{nullptr, one.state, one.state, nullptr}))
+      << "the last is by a timer, which is for nothing";
+  actor.tell(Broken{}).take();
+  scheduler_->run_until_idle();
+  EXPECT_EQ(answer.get(), 7);
+  EXPECT_EQ(one.active() + one.state->work().waiting, 0u);
+}
+
+TEST_F(ActorMessaging, AFailureThatNobodyWaitsForIsTold) {
+  std::vector<Error> entered;
+  detail::set_error_account([&](Error error, detail::Heard) {
+    entered.push_back(error);
+    return error;
+  });
+  std::vector<detail::TimelineState*> seen;
+  const auto actor = system_.spawn<Errands>({.name = "errands"}, &seen);
+  const auto known = system_.spawn<Errands>(
+      {.name = "known", .supervision = {.decider = [](const Error&) { return Directive::resume; }}},
+      &seen);
+  actor.tell(Broken{}).take();
+  known.tell(Broken{}).take();
+  scheduler_->run_until_idle();
+  ASSERT_EQ(entered.size(), 1u) << "a decider of the program's has been told";
+  EXPECT_EQ(entered[0].code, Errc::io);
+  EXPECT_EQ(entered[0].message, "actor 'errands' has failed: a broken file");
+  (void)clerk_.ask(Parse{""}, 1s);
+  scheduler_->run_until_idle();
+  EXPECT_EQ(entered.size(), 2u) << "an answer that its asker may drop";
+  detail::set_error_account(nullptr);
 }
 
 }  // namespace

@@ -398,5 +398,100 @@ TEST(CommandPort, ALibraryThatIsHeldUpTakesNoMoreThanItsCredits) {
   rig.port.end({Errc::stopped, 0, "the test is over"});
 }
 
+/// A run of the test's: the calling thread works for its steps.
+class OwnRun {
+ public:
+  using Standing = detail::TimelineState::Standing;
+  OwnRun(CommandPort& port, std::vector<std::uint32_t> buffers)
+      : port_(&port), buffers_(std::move(buffers)) {
+    turn(Standing::over);
+  }
+  ~OwnRun() {
+    port_->turn_timeline(nullptr, Standing::over, {});
+    (void)detail::bind_timeline(nullptr);
+    for (auto* const one : all_) one->release();
+  }
+  void turn(Standing before) {
+    all_.push_back(new detail::TimelineState);
+    port_->turn_timeline(all_.back(), before, buffers_);
+    (void)detail::bind_timeline(all_.back());
+  }
+  [[nodiscard]] detail::TimelineState* timeline(std::size_t number) const { return all_[number]; }
+
+ private:
+  CommandPort* port_;
+  std::vector<std::uint32_t> buffers_;
+  std::vector<detail::TimelineState*> all_;
+};
+
+TEST(CommandPortTimelines, WhatIsUndoneIsRefusedAndNobodysError) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto of_run = rig.add_buffer(), other = rig.add_buffer();
+  OwnRun run(rig.port, {of_run});
+  const auto before = rig.fill(rig.operand(of_run));
+  run.turn(OwnRun::Standing::undone);
+  EXPECT_FALSE(before.ready()) << "what has been submitted goes on";
+  {
+    const detail::Binding old(run.timeline(0));
+    EXPECT_EQ(rig.fill(rig.operand(of_run)).wait().code(), Errc::world_reformed);
+    EXPECT_EQ(rig.fill(rig.operand(other)).wait().code(), Errc::world_reformed);
+    EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed);
+    EXPECT_EQ(rig.port.refuse({Errc::invalid, 0, "wrong"}).wait().code(), Errc::invalid);
+    EXPECT_EQ(rig.port.check_timeline("fetch", "destination", rig.operand(other)).code(),
+              Errc::world_reformed);
+  }
+  EXPECT_FALSE(rig.fill(rig.operand(of_run)).ready());
+  host.take(2);
+  host.answer(1, 2);
+  EXPECT_TRUE(rig.port.fence().reached.wait().ok()) << "no fence breaks by it";
+  EXPECT_FALSE(rig.port.take_error());
+  EXPECT_EQ(rig.port.ledger().unread().count, 0u);
+}
+
+TEST(CommandPortTimelines, WhoWorksForNoStepLeavesItsMemoryAlone) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto of_run = rig.add_buffer(), other = rig.add_buffer();
+  {
+    OwnRun run(rig.port, {of_run});
+    run.turn(OwnRun::Standing::over);
+    for (auto* const bound : {static_cast<detail::TimelineState*>(nullptr), run.timeline(0)}) {
+      const detail::Binding binding(bound);
+      EXPECT_EQ(rig.fill(rig.operand(of_run)).wait().code(), Errc::invalid);
+      EXPECT_EQ(rig.copy(rig.operand(of_run), rig.operand(other)).wait().code(), Errc::invalid);
+      EXPECT_EQ(rig.port.check_timeline("put", "source", rig.operand(of_run)).code(),
+                Errc::invalid);
+      EXPECT_FALSE(rig.fill(rig.operand(other)).ready());
+      EXPECT_EQ(rig.port.take_error()->code, Errc::invalid) << "it is heard";
+      const CommandPort::Passage passage;
+      EXPECT_FALSE(rig.fill(rig.operand(of_run)).ready()) << "what troupe does of its own";
+    }
+    EXPECT_FALSE(rig.fill(rig.operand(of_run)).ready());
+  }
+  EXPECT_FALSE(rig.fill(rig.operand(of_run)).ready()) << "the run is over";
+}
+
+TEST(CommandPortTimelines, KnowsWhatIsAboutToResolve) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto future = rig.nop();
+  bool seen = false;
+  future.on_ready([&](const Result<void>&) { seen = rig.port.resolving(); });
+  EXPECT_FALSE(rig.port.resolving());
+  host.take(1);
+  host.answer(1, 1);
+  rig.port.drain();
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(rig.port.resolving());
+  {
+    CommandPort::Request request(rig.port);
+    EXPECT_FALSE(rig.port.resolving());
+    (void)request.end({});
+    EXPECT_TRUE(rig.port.resolving()) << "its future has yet to hear of it";
+  }
+  EXPECT_FALSE(rig.port.resolving());
+}
+
 }  // namespace
 }  // namespace troupe::rank_process

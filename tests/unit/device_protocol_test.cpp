@@ -246,6 +246,32 @@ TEST(DeviceProtocol, ASpentBudgetGivesTheDeviceUp) {
   }
 }
 
+/// However long the time between the deaths: what counts in a run is the commits.
+TEST(DeviceProtocol, ARunThatDoesNotGetOnSpendsTheBudgetWithoutTheWindow) {
+  for (const bool in_run : {true, false}) {
+    DeviceSimulation device(
+        {.seed = 5,
+         .device = {.restart_budget = 2, .restart_window = std::chrono::nanoseconds(1)},
+         .world = false});
+    device.progress(in_run);
+    int deaths = 0;
+    for (; deaths < 12 && !device.ended(); ++deaths) {
+      ASSERT_TRUE(device.run([&] { return device.settled() || device.ended(); }));
+      if (device.ended()) break;
+      if (deaths == 2 || deaths == 4) device.progress(in_run);  // a commit
+      device.strike_active_at(Micros(1'000), Ill::dies);
+      ASSERT_TRUE(device.run([&] { return !device.settled(); }));
+    }
+    EXPECT_EQ(device.ended(), in_run);
+    EXPECT_EQ(deaths, in_run ? 7 : 12) << "two before each commit, and the third that is too many";
+    if (in_run) {
+      EXPECT_EQ(device.device().failure()->code, Errc::budget_exhausted);
+      EXPECT_NE(device.device().failure()->message.find("without a commit"), std::string::npos);
+    }
+    device.shut_down();
+  }
+}
+
 TEST(DeviceProtocol, TheEndOfTheRunIsAskedForOnceAndGetsOneHostMore) {
   DeviceSimulation device(
       {.seed = 5, .device = {.in_world = true, .restart_budget = 0, .asks_to_stop = true}});

@@ -57,6 +57,8 @@ class DeviceSimulation final : private DeviceActions {
   void leave_at(Micros when);
   /// From now on processes start and answer.
   void behave();
+  /// A run begins or ends, or has a commit more.
+  void progress(bool in_run) { device_.progress(in_run); }
 
   /// Lets time pass until `until` holds; false if it did not come to that within bounds, or broke a
   /// rule.

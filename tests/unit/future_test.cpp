@@ -177,6 +177,123 @@ TEST(Coroutine, AwaitsValuesAndErrors) {
   EXPECT_EQ(throws_another().wait().code(), Errc::internal);
 }
 
+Future<int> throws_no_exception() {
+  throw 42;
+  co_return 1;
+}
+
+/// The account of errors, kept by the test.
+class ErrorAccount {
+ public:
+  ErrorAccount() {
+    detail::set_error_account([this](Error error, detail::Heard heard) {
+      error.read = std::make_shared<std::atomic<bool>>(false);
+      entered.emplace_back(error, heard);
+      return error;
+    });
+  }
+  ~ErrorAccount() { detail::set_error_account(nullptr); }
+  std::vector<std::pair<Error, detail::Heard>> entered;
+};
+
+TEST(Future, WhatAFunctionThrowsIsTheErrorOfItsFuture) {
+  ErrorAccount account;
+  Promise<int> promise;
+  const auto next = promise.future().then([](int) -> int { throw std::runtime_error("no luck"); });
+  const auto after = next.then([](int value) { return value; });
+  promise.resolve(1);
+  ASSERT_EQ(account.entered.size(), 1u) << "once, however often it is passed on";
+  EXPECT_FALSE(account.entered[0].first.read->load());
+  EXPECT_EQ(after.wait().code(), Errc::internal);
+  EXPECT_EQ(after.wait().error().message, "no luck");
+  EXPECT_TRUE(account.entered[0].first.read->load());
+
+  EXPECT_EQ(throws_no_exception().wait().code(), Errc::internal);
+  const auto of_troupe = Future<void>(Result<void>()).then([] {
+    throw Exception({Errc::out_of_memory, 7, "no room"});
+  });
+  EXPECT_EQ(of_troupe.wait().code(), Errc::out_of_memory);
+  EXPECT_EQ(account.entered.size(), 3u);
+  // What get() throws was entered when its command failed.
+  const auto passed = Future<void>(Result<void>()).then([&] { (void)after.get(); });
+  EXPECT_FALSE(account.entered[0].first.read->load()) << "it is only passed on";
+  EXPECT_EQ(passed.wait().code(), Errc::internal);
+  EXPECT_EQ(account.entered.size(), 3u);
+}
+
+TEST(Future, WhatAFunctionWithoutAFutureThrowsIsEntered) {
+  ErrorAccount account;
+  Promise<void> promise;
+  promise.future().on_ready([](const Result<void>&) { throw std::runtime_error("unheard"); });
+  promise.resolve({});
+  ASSERT_EQ(account.entered.size(), 1u);
+  EXPECT_EQ(account.entered[0].first.message, "unheard");
+  EXPECT_EQ(account.entered[0].second, detail::Heard::by_all);
+}
+
+/// A timeline that the test holds.
+struct OwnTimeline {
+  ~OwnTimeline() { state->release(); }
+  detail::TimelineState* state = new detail::TimelineState;
+};
+
+TEST(Timeline, AFunctionWorksForThatOfTheThreadThatGivesIt) {
+  const OwnTimeline one, other;
+  Promise<void> promise;
+  std::vector<detail::TimelineState*> seen;
+  const auto look = [&] { seen.push_back(detail::bound_timeline()); };
+  (void)promise.future().then(look);
+  {
+    const detail::Binding binding(one.state);
+    (void)promise.future().then(look);
+    (void)promise.future().then([&] { (void)Future<void>(Result<void>()).then(look); });
+    EXPECT_EQ(one.state->work().waiting, 2u);
+  }
+  std::thread([&] {
+    const detail::Binding binding(other.state);
+    promise.resolve({});
+    EXPECT_EQ(detail::bound_timeline(), other.state);
+  }).join();
+  EXPECT_EQ(seen, (std::vector<detail::TimelineState*>{nullptr, one.state, one.state}));
+  EXPECT_EQ(one.state->work().waiting + one.state->work().active, 0u);
+  EXPECT_EQ(one.state->starts(), 2u);
+  EXPECT_EQ(other.state->starts(), 0u);
+}
+
+TEST(Timeline, CountsWhatIsUnderWayForIt) {
+  const OwnTimeline one;
+  const detail::Binding binding(one.state);
+  {
+    Promise<void> dropped;
+    (void)dropped.future().then([] {});
+    (void)when_all({dropped.future()});
+    EXPECT_EQ(one.state->work().waiting, 1u) << "when_all() waits for nothing of the program's";
+  }
+  EXPECT_EQ(one.state->work().waiting, 0u);
+  const auto timeline = Timeline::of_this_thread();
+  std::thread([&] {
+    EXPECT_FALSE(Timeline::of_this_thread());
+    const Timeline::Scope scope(timeline);
+    EXPECT_TRUE(Timeline::of_this_thread().current());
+    EXPECT_EQ(one.state->work().active, 1u);
+    const Timeline::Scope none{Timeline()};
+    EXPECT_FALSE(Timeline::of_this_thread());
+  }).join();
+  EXPECT_EQ(one.state->work().active, 0u);
+  one.state->set_standing(detail::TimelineState::Standing::over);
+  EXPECT_FALSE(timeline.current());
+}
+
+TEST(Timeline, WhatIsUndoneHasNoErrors) {
+  ErrorAccount account;
+  const OwnTimeline one;
+  const detail::Binding binding(one.state);
+  one.state->set_standing(detail::TimelineState::Standing::undone);
+  const auto failed = Future<void>(Result<void>()).then([] { throw std::runtime_error("late"); });
+  EXPECT_EQ(failed.wait().code(), Errc::internal);
+  EXPECT_TRUE(account.entered.empty());
+}
+
 /// Work that only gets done by whoever waits for it.
 class Pump final : public detail::Progress {
  public:

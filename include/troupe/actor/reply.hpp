@@ -47,11 +47,15 @@ class Reply {
   [[nodiscard]] bool empty() const noexcept { return !state_; }
   /// True if nobody waits any more, because the deadline has passed.
   [[nodiscard]] bool expired() const noexcept { return state_ && state_->ready(); }
-  /// The first outcome counts.
+  /// The first outcome counts. An error is one that the asker is to read.
   void resolve(Result<R> outcome) const {
     if (!state_ || state_->ready()) return;
     if (!outcome.ok()) outcome = enter_answer(outcome.error());
     if (state_->resolve(std::move(outcome))) scheduler_->cancel(deadline_);
+  }
+  /// The question was not sent, which its sender knows.
+  void withdraw(const Error& why) const {
+    if (state_->resolve(why)) scheduler_->cancel(deadline_);
   }
 
  private:

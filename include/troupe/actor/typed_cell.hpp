@@ -66,7 +66,7 @@ class TypedCell final : public Cell {
     Reply<R> reply(state, *deadline, scheduler());
     Carried<M> question(std::move(message), std::move(reply));
     if (auto sent = push(std::move(question)); !sent.ok()) {
-      question.reply.resolve(sent.error());  // and the deadline is gone
+      question.reply.withdraw(sent.error());  // and the deadline is gone
       return sent.error();
     }
     return future;

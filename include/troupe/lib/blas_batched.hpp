@@ -164,7 +164,8 @@ class BlasBatches : public BlasLevel3<Refs> {
     auto op = detail::of_shape<blas::GemmIndexed>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = offsets.length() / 3;
     op.a = a.operand(), op.b = b.operand(), op.c = c.operand(), op.offsets = offsets.operand();
-    return detail::submit_for_value<std::int64_t>(*submitter_, op).then([](std::int64_t) {});
+    return detail::then_at_once(detail::submit_for_value<std::int64_t>(*submitter_, op),
+                                [](std::int64_t) {});
   }
 
  protected:

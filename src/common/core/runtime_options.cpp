@@ -54,7 +54,7 @@ std::vector<OptionSpec> runtime_options() {
        "where it can be, else the second", {"auto", "peer", "network", "nccl"}},
       {"token-timeout", duration, "60s", "TIME",
        "a transfer of a token that makes no progress for this long fails", {}, "1ms"},
-      {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
+      {"restart-budget", integer, "3", "N", "restarts allowed within restart-window, and between two commits of a run", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
       {"on-loss", text, "respawn", "respawn|shrink|stop",
        "what a spent restart-budget, or a GPU that is gone, means; respawn: the job ends at once, with status 75; "

@@ -68,7 +68,8 @@ Future<void> submit_as(detail::Submitter& submitter, const Call& call, const Par
   Op op;
   static_cast<Call&>(op) = call;
   if constexpr (Op::kTraits.repeatable) op.touches = {};
-  return detail::submit_for_value<std::int32_t>(submitter, op, parts).then([](std::int32_t) {});
+  return detail::then_at_once(detail::submit_for_value<std::int32_t>(submitter, op, parts),
+                              [](std::int32_t) {});
 }
 
 /// The call as it is made; `path` ends with a zero.

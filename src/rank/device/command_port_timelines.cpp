@@ -7,8 +7,9 @@ namespace {
 
 using Standing = detail::TimelineState::Standing;
 
-const Error kUndone{Errc::world_reformed, 0,
-                    "the run has gone back to before the step that this was to be done for"};
+const Error kUndone{
+    Errc::world_reformed, 0,
+    "the run has gone back to before the step that this was to be done for, or was left"};
 
 std::string why_it_may_not(const detail::TimelineState* bound) {
   if (bound == nullptr) {
