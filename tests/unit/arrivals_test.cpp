@@ -1,6 +1,8 @@
 // Who comes to collectives last.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "rank/device/arrivals.hpp"
 
 namespace troupe::rank_process {
@@ -20,8 +22,8 @@ TEST(Arrivals, NamesTheRankThatIsLast) {
   EXPECT_EQ(slowest->rank, 1u);
   EXPECT_EQ(slowest->last, 101u);
   EXPECT_EQ(slowest->collectives, 101u);
-  // 0.2 ms more than the next, 101 times in 100 ms.
-  EXPECT_NEAR(slowest->waiting, 0.202, 1e-9);
+  // 0.2 ms more than the next, 100 times in 100 ms behind the first.
+  EXPECT_NEAR(slowest->waiting, 0.2, 1e-9);
 }
 
 TEST(Arrivals, ComparesWhatAllRanksHave) {
@@ -47,7 +49,45 @@ TEST(Arrivals, CountsAllOfWhichAFewWereKept) {
   }
   const auto slowest = find_slowest({one, other}, 4, 100);
   ASSERT_TRUE(slowest);
-  EXPECT_NEAR(slowest->waiting, 0.101, 1e-9);  // 0.1 ms, 404 times in 400 ms
+  EXPECT_NEAR(slowest->waiting, 0.1, 1e-9);  // 0.1 ms, 400 times in 400 ms
+}
+
+/// All submit everything at once, one of them after the others, and the device takes its time.
+TEST(Arrivals, NobodyWaitsForAProgramThatRunsAhead) {
+  const auto ahead = [](std::int64_t delay_ns) {
+    auto all = arrivals(1000, delay_ns);
+    for (std::size_t i = 1; i < all.size(); ++i) all[i].ahead = 1;
+    return all;
+  };
+  EXPECT_FALSE(find_slowest({ahead(0), ahead(6'000'000'000)}, 1, 100));
+  // One whose program comes to each when the one before has ended is waited for, though.
+  const auto slowest = find_slowest({ahead(0), arrivals(1000, 6'000'000'000)}, 1, 100);
+  ASSERT_TRUE(slowest);
+  EXPECT_EQ(slowest->rank, 1u);
+}
+
+TEST(Arrivals, NoSecondIsWaitedForTwice) {
+  // Each collective comes 6 s later on one rank: they overlap by far.
+  for (const std::uint32_t stride : {1u, 8u}) {
+    const auto slowest =
+        find_slowest({arrivals(1000, 0), arrivals(1000, 6'000'000'000)}, stride, 100);
+    ASSERT_TRUE(slowest);
+    EXPECT_GT(slowest->waiting, 0.99);
+    EXPECT_LE(slowest->waiting, 1);
+  }
+}
+
+TEST(Arrivals, NobodyIsCalledSlowestWhereRanksAreBalanced) {
+  const auto noisy = [](unsigned seed) {
+    std::mt19937 random(seed);
+    auto all = arrivals(1000, 0);
+    for (auto& one : all) one.time_ns += static_cast<std::int64_t>(random() % 300'000);
+    return all;
+  };
+  EXPECT_FALSE(find_slowest({noisy(1), noisy(2)}, 1, 100)) << "each is last in about a half";
+  EXPECT_FALSE(find_slowest({noisy(1), noisy(2), noisy(3), noisy(4)}, 1, 100));
+  EXPECT_FALSE(find_slowest({arrivals(1000, 0), arrivals(1000, 5'000)}, 1, 100))
+      << "always the same, by 5 us in each ms";
 }
 
 TEST(Arrivals, KeepsTheSameOnesOnRanksThatHaveSeenAboutAsMany) {

@@ -79,6 +79,27 @@ TEST(FlightRecorder, NamesTheGroupOfACollective) {
   EXPECT_EQ(flight->describe(3), "collective.all_reduce of 64 elements (in group 5)");
 }
 
+TEST(FlightRecorder, SaysWhichWayMessagesGo) {
+  const auto flight = recorder(8, "none");
+  const Operand part{1, 1, 1, 0, 0, 512};
+  const collective::Exchange exchange{DType::f64};
+  auto described = [&,
+                    ticket = std::uint64_t{0}](const std::vector<TailOperand>& messages) mutable {
+    const detail::CommandView view(info_of<collective::Exchange>,
+                                   std::as_bytes(std::span(&exchange, 1)), messages, 3);
+    flight->submitted(++ticket, view, 0);
+    return flight->describe(ticket);
+  };
+  EXPECT_EQ(described({collective::sent(part, 1)}),
+            "collective.exchange, which only sends, to rank 1");
+  EXPECT_EQ(described({collective::received(part, 2)}),
+            "collective.exchange, which only receives, from rank 2");
+  EXPECT_EQ(described({collective::sent(part, 1), collective::sent(part, 2)}),
+            "collective.exchange, which only sends, to several ranks");
+  EXPECT_EQ(described({collective::sent(part, 1), collective::received(part, 1)}),
+            "collective.exchange, with rank 1");
+}
+
 TEST(FlightRecorder, ShowsWhatItIsOfToOtherProcesses) {
   const std::string job(100, 'j');
   const auto flight =

@@ -129,7 +129,11 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   if (options_.flight != nullptr) {
     // An exchange is the business of some ranks of its communicator only: it does not count.
     const bool counts = command.scope.epoch != 0 && command.info->agreement != nullptr;
-    options_.flight->submitted(ticket, command, counts ? ++collectives_[command.scope.group] : 0);
+    const bool of_world = counts && command.scope.group == 0;
+    const bool ahead = of_world && tickets_.pending(last_collective_);
+    if (of_world) last_collective_ = ticket;
+    options_.flight->submitted(ticket, command, counts ? ++collectives_[command.scope.group] : 0,
+                               ahead);
   }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;

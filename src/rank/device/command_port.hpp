@@ -427,6 +427,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   bool passage_waits_ = false;                          ///< for room, see Passage
   std::optional<Error> ended_;                          ///< see end()
   std::map<std::uint32_t, std::uint32_t> collectives_;  ///< of each group, in this epoch
+  std::uint64_t last_collective_ = 0;                   ///< of the world: its ticket
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
   std::vector<Transfer> expected_, lent_;  ///< ranges under transfer; few
   std::atomic<std::uint32_t> spoilt_in_{0};

@@ -31,7 +31,7 @@ enum Word : std::size_t {
   kBytes,
   kCount,
   kPeer,       ///< peer, number of the collective
-  kGroup,      ///< number of the group
+  kGroup,      ///< Way of its messages, number of the group
   kSubmitted,  ///< ticks
   kFailed,     ///< ticket << 8 | Errc
   kRepeated    ///< ticket
@@ -48,6 +48,19 @@ std::uint32_t only_peer(std::span<const TailOperand> messages) {
                      return message.tag == messages.front().tag;
                    });
   return one ? messages.front().tag : ~0u;
+}
+
+using Way = FlightRecorder::Way;
+
+/// Which way its messages go.
+Way way_of(std::span<const TailOperand> messages) {
+  const auto sends =
+      std::count_if(messages.begin(), messages.end(),
+                    [](const TailOperand& message) { return message.access == Access::read; });
+  return messages.empty()                ? Way::none
+         : sends == std::ssize(messages) ? Way::sends
+         : sends == 0                    ? Way::receives
+                                         : Way::both;
 }
 
 // SIGUSR2 is the process's, recorders come and go: the one that is there hears it.
@@ -179,7 +192,7 @@ void FlightRecorder::show_device(std::string_view name) noexcept {
 }
 
 void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& command,
-                               std::uint32_t collective) noexcept {
+                               std::uint32_t collective, bool ahead) noexcept {
   if (options_.slots == 0) return;
   std::uint64_t bytes = 0;
   const auto add = [&bytes](const Operand& range) {
@@ -203,14 +216,16 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   set(kPeer,
       pair_of(agreed.root != Agreement::kNone && !bundle ? agreed.root : only_peer(command.tail),
               collective));
-  set(kGroup, command.scope.group);
+  const bool exchange = command.info == &info_of<collective::Exchange>;
+  set(kGroup, pair_of(static_cast<std::uint32_t>(exchange ? way_of(command.tail) : Way::none),
+                      command.scope.group));
   const auto now = ticks();
   set(kSubmitted, now);
   word[kTicket].store(ticket, std::memory_order_release);
   recorded_.store(recorded_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (collective != 0 && command.scope.group == 0) {
     world_.store(pair_of(command.scope.epoch, collective), std::memory_order_relaxed);
-    arrivals_.add(command.scope.epoch, collective, now);
+    arrivals_.add(command.scope.epoch, collective, now, ahead);
   }
 }
 
@@ -240,6 +255,7 @@ std::optional<FlightRecorder::Record> FlightRecorder::read(
   record.peer = static_cast<std::int32_t>(get(kPeer) >> 32);
   record.collective = static_cast<std::uint32_t>(get(kPeer));
   record.group = static_cast<std::uint32_t>(get(kGroup));
+  record.way = static_cast<Way>(get(kGroup) >> 32);
   record.submitted = reading.time_of(get(kSubmitted));
   if (get(kFailed) >> 8 == record.ticket) record.outcome = static_cast<Errc>(get(kFailed) & 0xff);
   record.repeated = get(kRepeated) == record.ticket;
@@ -347,6 +363,11 @@ std::string FlightRecorder::describe(std::uint64_t ticket) const {
   } else if (found->group != 0) {
     text += " (in " + group + ")";
   }
+  const auto peer =
+      found->peer >= 0 ? "rank " + std::to_string(found->peer) : std::string("several ranks");
+  if (found->way == Way::sends) text += ", which only sends, to " + peer;
+  if (found->way == Way::receives) text += ", which only receives, from " + peer;
+  if (found->way == Way::both) text += ", with " + peer;
   return text;
 }
 

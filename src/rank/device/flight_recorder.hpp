@@ -57,13 +57,17 @@ class FlightRecorder {
   void show_device(std::string_view name) noexcept;
 
   /// A command was pushed. `collective`: its number among the collectives of its communicator in
-  /// its epoch, from 1; 0: it is none. The caller serialises.
-  void submitted(std::uint64_t ticket, const detail::CommandView& command,
-                 std::uint32_t collective) noexcept;
+  /// its epoch, from 1; 0: it is none. `ahead`: the world's collective before has not ended. The
+  /// caller serialises.
+  void submitted(std::uint64_t ticket, const detail::CommandView& command, std::uint32_t collective,
+                 bool ahead = false) noexcept;
   /// It ended with an error. Any thread.
   void failed(std::uint64_t ticket, Errc code) noexcept;
   /// It goes on on another device host. Any thread.
   void repeated(std::uint64_t ticket) noexcept;
+
+  /// Which way the messages of an operation go.
+  enum class Way : std::uint32_t { none, sends, receives, both };
 
   /// One record, as a dump holds it; times are 0 where it has not happened.
   struct Record {
@@ -72,6 +76,7 @@ class FlightRecorder {
     std::uint32_t group = 0;  ///< the number of its group; 0: the world, or no collective
     std::uint64_t bytes = 0, count = 0;
     std::int32_t peer = -1;
+    Way way = Way::none;
     std::uint32_t collective = 0;
     std::uint32_t queue = 0;  ///< of the device host, from 1; 0: none
     TimePoint submitted{}, issued{}, completed{};
