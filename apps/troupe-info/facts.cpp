@@ -143,6 +143,15 @@ bool appears(const fs::path& file, const std::string& contents) {
   return false;
 }
 
+/// The folder, or the nearest above it that is there: a run makes what is missing below.
+fs::path nearest(const fs::path& folder) {
+  std::error_code error;
+  auto there = fs::absolute(folder, error);
+  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path())
+    there = there.parent_path();
+  return there;
+}
+
 /// Why this rank cannot use the folder by itself; empty: it can.
 std::string try_folder(const fs::path& folder, const std::string& file_name, RankFacts& facts) {
   std::error_code error;
@@ -203,9 +212,12 @@ void add_device(RankFacts& facts, const Result<DeviceInfo>& device) {
 void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts& facts) {
   if (folder.empty()) return;
   const auto secret = job.gather_text(random_text()).front();
-  const auto shared = fs::path(folder) / (".troupe-info-" + secret);
+  const fs::path tried = job.gather_text(nearest(folder).string()).front();
+  std::error_code error;
+  if (!fs::exists(folder, error)) facts.folder_made_in = tried.string();
+  const auto shared = tried / (".troupe-info-" + secret);
   facts.folder_error =
-      try_folder(folder, fmt::format(".troupe-info-{}-{}", secret, job.rank()), facts);
+      try_folder(tried, fmt::format(".troupe-info-{}-{}", secret, job.rank()), facts);
   std::string written;  // on rank 0: why not
   if (job.rank() == 0)
     written = facts.folder_error.empty() ? try_to_write(shared, secret) : facts.folder_error;

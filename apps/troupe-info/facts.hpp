@@ -34,6 +34,7 @@ struct RankFacts {
   std::uint64_t host_memory = 0;                ///< that can be had, on the node
   std::map<std::string, std::string> versions;  ///< of troupe, MPI, the driver and libraries
   std::string folder_error;  ///< why this rank cannot use the folder of saved states; empty: it can
+  std::string folder_made_in;     ///< where a run makes that folder; empty: it is there
   std::uint64_t folder_free = 0;  ///< bytes that are free there
 
   // Of the device, once it was tried.
@@ -46,9 +47,9 @@ struct RankFacts {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankFacts, rank, local_rank, node, host,
                                                 environment, cores, nodes, descriptors,
                                                 locked_bytes, rdma, shm_bytes, shm_free,
-                                                host_memory, versions, folder_error, folder_free,
-                                                device_error, engine, device_name, uuid,
-                                                device_node, device_bytes)
+                                                host_memory, versions, folder_error, folder_made_in,
+                                                folder_free, device_error, engine, device_name,
+                                                uuid, device_node, device_bytes)
 
 /// What this rank knows without a device.
 RankFacts facts_of(const LaunchedJob& job);
@@ -56,8 +57,9 @@ RankFacts facts_of(const LaunchedJob& job);
 void add_device(RankFacts& facts, const Result<DeviceInfo>& device);
 
 /// Whether all ranks see one folder of saved states: rank 0 writes a file with a random value
-/// there, all read it, and each tries to write one. Sets folder_error and folder_free; an empty
-/// folder is none. All ranks call it.
+/// there, all read it, and each tries to write one. Where the folder is missing, which a run makes,
+/// it is the nearest above it that is there. Sets folder_error, folder_made_in and folder_free; an
+/// empty folder is none. All ranks call it.
 void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts& facts);
 
 /// "1.5 GiB"; "unlimited"

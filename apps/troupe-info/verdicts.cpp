@@ -341,8 +341,12 @@ Finding judge_folder(const std::vector<RankFacts>& ranks, const Wants& wants) {
   if (wants.folder.empty()) return finding;
   const auto wrong = which(ranks, [](const RankFacts& rank) { return !rank.folder_error.empty(); });
   if (wrong.empty()) {
-    finding.found = fmt::format("{}: all ranks see the same folder; {} free", wants.folder,
-                                in_words(ranks[0].folder_free));
+    const auto& made_in = ranks[0].folder_made_in;
+    finding.found =
+        fmt::format("{}: {}; {} free", wants.folder,
+                    made_in.empty() ? "all ranks see the same folder"
+                                    : "a run makes it in " + made_in + ", which all ranks see",
+                    in_words(ranks[0].folder_free));
     return finding;
   }
   finding.verdict = Verdict::failed;

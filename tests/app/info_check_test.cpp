@@ -55,32 +55,34 @@ void expect_failed(const Job& job, const std::string& check, const std::string& 
 TEST(InfoCheck, HasALineForEachCheck) {
   const Scratch scratch;
   const auto file = scratch.file("check.json");
-  const auto folder = scratch.file("");
+  const auto folder = scratch.file("states");  // which a run would make
   Job job(ranks_here(2), {"--check", "--json", file.string(), "--checkpoint-dir", folder.string()});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_EQ(names_in(job), kChecks) << job.out();
   EXPECT_TRUE(line_of(job, "all_reduce").starts_with("ok ")) << job.out();
-  EXPECT_NE(line_of(job, "saved states").find("all ranks see the same folder"), std::string::npos);
+  EXPECT_TRUE(line_of(job, "saved states").starts_with("ok ")) << job.out();
+  EXPECT_NE(line_of(job, "saved states").find("a run makes it in "), std::string::npos);
   const auto json = nlohmann::json::parse(read_file(file));
   EXPECT_FALSE(json["failed"].get<bool>());
   ASSERT_EQ(json["checks"].size(), kChecks.size());
   EXPECT_EQ(json["checks"][10]["check"], "all_reduce");
   EXPECT_EQ(json["checks"][10]["result"], "ok");
-  // Nothing but the report is left in the folder.
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  // Nothing but the report is left, not even the folder.
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.file("")), fs::directory_iterator()), 1);
   EXPECT_TRUE(job.nothing_left());
 }
 
 TEST(InfoCheck, OneThatFailsHidesNoOther) {
   if (ranks_here(2) < 2) GTEST_SKIP() << "this wants two GPUs";
   const Scratch scratch;
-  const auto missing = scratch.file("missing");
+  scratch.write("file", "in the way");
+  const auto missing = scratch.file("file/missing");
   Job job(2, {"--check", "job", "--pinned-pool", "100TiB", "--checkpoint-dir", missing.string()},
           {.environment = {"SLURM_NTASKS=1"}});
   EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
   EXPECT_EQ(names_in(job), kWithoutWorld) << job.out();
   expect_failed(job, "Slurm", "Slurm has 1 tasks, MPI has 2 ranks");
-  expect_failed(job, "saved states", "it does not exist");
+  expect_failed(job, "saved states", "it is no folder");
   expect_failed(job, "host memory", "shares 100 TiB");
   expect_failed(job, "world", "not tried");
   EXPECT_FALSE(fs::exists(missing));
@@ -270,6 +272,10 @@ TEST(InfoVerdicts, FoldersOfSavedStates) {
   auto wants = kWants;
   wants.folder = "/shared/state";
   ranks[0].folder_free = 3 * kGiB;
+  ranks[0].folder_made_in = "/shared";
+  expect(info::judge_folder(ranks, wants), Verdict::ok,
+         "/shared/state: a run makes it in /shared,");
+  ranks[0].folder_made_in.clear();
   expect(info::judge_folder(ranks, wants), Verdict::ok, "/shared/state: all ranks see the same");
   ranks[1].folder_error = "it is no folder";
   expect(info::judge_folder(ranks, wants), Verdict::failed, "rank 1 (n1): it is no folder");
