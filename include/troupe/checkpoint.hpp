@@ -22,7 +22,7 @@ namespace troupe {
 /// commit costs the caller nothing but their submission. One thread at a time.
 ///
 /// Entries have names, by which they are found again in a saved state: 1 to kSavedNameBytes bytes,
-/// each once, and the same on all ranks.
+/// each once, and the same on all ranks. Another name throws Exception (invalid).
 class Checkpoint {
  public:
   explicit Checkpoint(Device& device) : device_(&device) {}
@@ -76,19 +76,20 @@ class Checkpoint {
     scratch_.push_back([&buffer] { buffer.restore(); });
     named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
-  /// A trivially copyable host value that belongs to the state.
+  /// A trivially copyable host value that belongs to the state; it need not be constructible
+  /// without arguments, nor assignable.
   template <class T>
   void add_value(std::string name, T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     add_entry({std::move(name), {}, sizeof(T), 1},
-              [&value, halves = std::vector<T>(2)](Move move, std::size_t half,
-                                                   const Place& place) mutable {
-                auto& copy = halves[half];
-                if (move == Move::commit) copy = value;
-                if (move == Move::rollback) value = copy;
-                if (move == Move::save) std::memcpy(place.host, &copy, sizeof copy);
-                if (move == Move::look) std::memcpy(place.host, &value, sizeof value);
-                if (move == Move::load) std::memcpy(&value, place.saved, sizeof value);
+              [at = static_cast<void*>(&value), halves = std::vector<std::byte>(2 * sizeof(T))](
+                  Move move, std::size_t half, const Place& place) mutable {
+                auto* const copy = halves.data() + half * sizeof(T);
+                if (move == Move::commit) std::memcpy(copy, at, sizeof(T));
+                if (move == Move::rollback) std::memcpy(at, copy, sizeof(T));
+                if (move == Move::save) std::memcpy(place.host, copy, sizeof(T));
+                if (move == Move::look) std::memcpy(place.host, at, sizeof(T));
+                if (move == Move::load) std::memcpy(at, place.saved, sizeof(T));
                 return done();
               });
   }

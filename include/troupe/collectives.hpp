@@ -43,7 +43,7 @@ class Collectives {
 
   [[nodiscard]] int rank() const;  ///< -1: a spectator, or of an empty group
   [[nodiscard]] int size() const;  ///< 0: likewise; it has no part in collectives
-  /// The rank in the job of one of its ranks.
+  /// The rank in the job of one of its ranks. Throws Exception (invalid) if there is no such rank.
   [[nodiscard]] int job_rank(int rank) const;
   [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged
 
@@ -222,7 +222,10 @@ class Collectives {
   /// out_of_memory, library, and what has ended the world.
   Group split(int colour, int key = 0);
 
-  // Host data, over MPI. All ranks call these, from one thread.
+  // Host data, over MPI. All ranks call these, from one thread. Within World::run a fault that
+  // keeps a rank from one of them throws Exception (world_reformed) on all that have come to it,
+  // which may pass through the step: all ranks end it, or none. Ranks of a run that call different
+  // ones end the world: all throw CollectiveException (invalid), which names them.
 
   void barrier();
   /// The value of every rank, in rank order.
@@ -235,7 +238,8 @@ class Collectives {
                     std::as_writable_bytes(std::span(all.get(), ranks)));
     return std::vector<T>(all.get(), all.get() + ranks);
   }
-  /// result[r] = what rank r had in outgoing[rank()]
+  /// result[r] = what rank r had in outgoing[rank()], which has a part for each rank. Throws
+  /// Exception (invalid) if it has not.
   template <class T>
   [[nodiscard]] std::vector<std::vector<T>> exchange_values(
       const std::vector<std::vector<T>>& outgoing) {

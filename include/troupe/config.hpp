@@ -66,7 +66,8 @@ class Config {
   static Result<Config> parse(int argc, const char* const* argv,
                               std::span<const OptionSpec> application = {});
 
-  /// The values. Asking for a name that is not declared, or as another type, aborts.
+  /// The values. Asking for a name that is not declared, or as another type, throws Exception
+  /// (invalid).
   [[nodiscard]] bool flag(std::string_view name) const;
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;

@@ -82,7 +82,8 @@ class Device {
   }
   template <Element T>
   [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length, std::string_view name = {}) const {
-    check(length >= 0, "a buffer's length is negative");
+    if (length < 0)
+      return Error{Errc::invalid, 0, "alloc: a buffer of " + std::to_string(length) + " elements"};
     auto allocation = allocate(static_cast<std::uint64_t>(length), dtype_of<T>);
     if (!allocation) return allocation.error();
     GpuRef<T> made(std::move(allocation->lease), allocation->where, length);

@@ -79,7 +79,18 @@ namespace detail {
 [[noreturn]] void check_failed(std::string_view what, const std::source_location& where);
 }
 
-/// Aborts with file and line if a programmer's assumption does not hold, in every build type.
+namespace detail {
+[[noreturn]] void refuse_argument(std::string_view what);
+
+/// Throws Exception (invalid) if what a program has passed does not hold: a program's mistake is
+/// one line and a status, never an abort.
+inline void require(bool holds, std::string_view what) {
+  if (!holds) [[unlikely]]
+    refuse_argument(what);
+}
+}  // namespace detail
+
+/// Aborts with file and line if an assumption of troupe's own does not hold, in every build type.
 inline void check(bool holds, std::string_view what,
                   const std::source_location& where = std::source_location::current()) {
   if (!holds) [[unlikely]]

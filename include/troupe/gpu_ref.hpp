@@ -30,14 +30,15 @@ struct GpuToken {
 static_assert(sizeof(GpuToken) == 40 && std::is_trivially_copyable_v<GpuToken>);
 
 namespace detail {
-/// Aborts, with the caller's line and the numbers, if these elements do not lie within `length`.
-inline void check_slice(std::string_view what, std::int64_t first, std::int64_t count,
-                        std::int64_t length, const std::source_location& where) {
+/// Throws Exception (invalid), with the caller's line and the numbers, if these elements do not lie
+/// within `length`.
+inline void require_slice(std::string_view what, std::int64_t first, std::int64_t count,
+                          std::int64_t length, const std::source_location& where) {
   if (first >= 0 && count >= 0 && count <= length && first <= length - count) [[likely]]
     return;
-  check_failed(std::string(what) + ": " + std::to_string(count) + " elements from " +
-                   std::to_string(first) + " on are not all within " + std::to_string(length),
-               where);
+  refuse_argument(std::string(what) + ": " + std::to_string(count) + " elements from " +
+                  std::to_string(first) + " on are not all within " + std::to_string(length) +
+                  " (" + where.file_name() + ":" + std::to_string(where.line()) + ")");
 }
 
 /// A buffer of the rank's table; freed when the last reference is gone.
@@ -78,11 +79,12 @@ class GpuRef {
   [[nodiscard]] bool valid() const noexcept { return lease_ && lease_->valid(where_.generation); }
   [[nodiscard]] Generation generation() const noexcept { return Generation(where_.generation); }
 
-  /// `count` elements from `first` on; must lie within this range.
+  /// `count` elements from `first` on. Throws Exception (invalid) if they do not lie within this
+  /// range.
   [[nodiscard]] GpuRef slice(
       std::int64_t first, std::int64_t count,
       const std::source_location& where = std::source_location::current()) const {
-    detail::check_slice("slice", first, count, length_, where);
+    detail::require_slice("slice", first, count, length_, where);
     GpuRef part = *this;
     part.where_.offset += static_cast<std::uint64_t>(first) * sizeof(T);
     part.where_.bytes = static_cast<std::uint64_t>(count) * sizeof(T);
@@ -94,7 +96,7 @@ class GpuRef {
   /// After a loss: makes this reference valid again. The contents are undefined until they are
   /// written.
   void renew() {
-    check(lease_ != nullptr, "renew of an empty GpuRef");
+    detail::require(lease_ != nullptr, "renew of an empty GpuRef");
     where_.generation = lease_->renew();
   }
 
@@ -102,17 +104,18 @@ class GpuRef {
   /// anew. Makes every reference to the buffer valid again, copies, slices and tokens too; this one
   /// alone if it is not the whole of the buffer.
   void restore() {
-    check(lease_ != nullptr, "restore of an empty GpuRef");
+    detail::require(lease_ != nullptr, "restore of an empty GpuRef");
     if (!lease_->restore(where_) && !valid()) renew();
   }
 
   /// What messages call the buffer that this range lies in, beside its number.
   void set_name(std::string_view name) const {
-    check(lease_ != nullptr, "set_name of an empty GpuRef");
+    detail::require(lease_ != nullptr, "set_name of an empty GpuRef");
     lease_->set_name(name);
   }
 
-  [[nodiscard]] GpuToken token() const noexcept {
+  [[nodiscard]] GpuToken token() const {
+    detail::require(lease_ != nullptr, "token of an empty GpuRef");
     GpuToken token = lease_->token(where_.generation);
     token.dtype = static_cast<std::uint32_t>(dtype_of<T>);
     token.offset = static_cast<std::uint64_t>(first_);
@@ -162,9 +165,9 @@ class PinnedBuffer {
   [[nodiscard]] Operand operand(
       std::size_t first, std::size_t count,
       const std::source_location& where = std::source_location::current()) const {
-    detail::check_slice("operand", static_cast<std::int64_t>(first),
-                        static_cast<std::int64_t>(count), static_cast<std::int64_t>(length_),
-                        where);
+    detail::require_slice("operand", static_cast<std::int64_t>(first),
+                          static_cast<std::int64_t>(count), static_cast<std::int64_t>(length_),
+                          where);
     Operand part = where_;
     part.offset += first * sizeof(T);
     part.bytes = count * sizeof(T);

@@ -56,7 +56,7 @@ class RemoteRef {
   [[nodiscard]] RemoteRef slice(
       std::int64_t first, std::int64_t count,
       const std::source_location& where = std::source_location::current()) const {
-    detail::check_slice("slice", first, count, length(), where);
+    detail::require_slice("slice", first, count, length(), where);
     RemoteRef part = *this;
     part.where_.offset += static_cast<std::uint64_t>(first) * sizeof(T);
     part.where_.bytes = static_cast<std::uint64_t>(count) * sizeof(T);

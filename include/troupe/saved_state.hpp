@@ -104,11 +104,12 @@ class SavedState {
   [[nodiscard]] Result<std::optional<detail::EntryInFile>> file_of(const SavedPiece& whole) const {
     return source_->file_of(whole);
   }
-  /// Bytes that were read as the values they are.
+  /// Bytes that were read as the values they are. Throws Exception (invalid) if they are no whole
+  /// number of elements.
   template <class T>
   [[nodiscard]] static std::vector<T> as(std::span<const std::byte> bytes) {
     static_assert(std::is_trivially_copyable_v<T>);
-    check(bytes.size() % sizeof(T) == 0, "SavedState::as: no whole number of elements");
+    detail::require(bytes.size() % sizeof(T) == 0, "SavedState::as: no whole number of elements");
     std::vector<T> values(bytes.size() / sizeof(T));
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
@@ -131,7 +132,8 @@ struct SaveOptions {
   std::string directory;   ///< seen by all ranks; empty: nothing is written, nothing read
   std::string name;        ///< the states lie in directory/name; empty: the program's name
   std::int64_t every = 0;  ///< steps between states on disk; 0: only when the run is asked to stop
-  /// What the run goes on from: the newest good state there is, no state at all, or that of a step.
+  /// What the run goes on from: the newest good state there is, no state at all, or that of a step,
+  /// which is one of the program's newest run that has left any.
   std::int64_t restart = kNewest;
   bool partner = false;  ///< copy each commit into the memory of another rank, on another node
                          ///< where there is one

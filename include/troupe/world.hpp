@@ -41,12 +41,12 @@ struct RunOptions {
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1
   /// How many steps one call does: step(i) is called for i = first_step, first_step + stride, …
   /// Every number of a step counts single ones, also those in options (--checkpoint-every), folders
-  /// and lines of log. `first_step`, `commit_every` and SaveOptions::every must be multiples of it.
+  /// and lines of log. `first_step`, `commit_every` and SaveOptions::every must be multiples of it,
+  /// else World::run throws CollectiveException (invalid).
   std::int64_t stride = 1;
   /// Makes the state that the run begins with, and adds what belongs to it to the checkpoint, which
   /// is empty. Called on all members; a fault in the meantime ends the call and brings another one:
-  /// host collectives in it must be reached by all members (see World::agree). None: it is there
-  /// already.
+  /// host collectives in it throw then, as in steps (see Collectives). None: it is there already.
   std::function<void()> prepare = {};
   /// Where the state is kept beside GPU memory. None: as the program's options say
   /// (--checkpoint-dir and so on).
@@ -58,9 +58,8 @@ struct RunOptions {
   /// program's share anew for World::rank() and size() of now, as it was before the first step, and
   /// adds what belongs to the state to the checkpoint, which is empty again. Called on all members;
   /// then the newest state that is complete anywhere is loaded or, if as many ranks have not saved
-  /// it, given to `redistribute`. A fault in the meantime ends the call and brings another one:
-  /// host collectives in it must be reached by all members (see World::agree). Without it the run
-  /// of a world that shrinks ends with Errc::requeue.
+  /// it, given to `redistribute`. A fault in the meantime ends the call and brings another one, as
+  /// that of `prepare`. Without it the run of a world that shrinks ends with Errc::requeue.
   std::function<void()> resized = {};
   /// Each step is recorded (see Device::record) and then run by one command, and where it records
   /// the same as one of the last ones, that is run again: on a GPU as a CUDA graph. A step must
@@ -158,10 +157,10 @@ class World : public Collectives {
   /// in RunOptions::prepare is overcome.
   ///
   /// With a folder to save to (options.save) the run first looks there for a state to go on from:
-  /// its step takes the place of first_step. It does so once for each name, so that of two runs in
-  /// one program the second does not take up the first one's. Commits of every save.every-th step
-  /// are written to disk beside the computation; the next of them waits until the one before is
-  /// there.
+  /// its step takes the place of first_step. Of several runs in one program with the same folder
+  /// and name each has states of its own, by its number among them. Commits of every save.every-th
+  /// step are written to disk beside the computation; the next of them waits until the one before
+  /// is there.
   ///
   /// With --on-loss shrink the run goes on without a rank whose device cannot come back, as
   /// RunOptions::resized says. On that rank, a spectator from then on, run() returns when the
@@ -171,6 +170,9 @@ class World : public Collectives {
   /// have submitted by then differs: the others throw a CollectiveException of the same code that
   /// names the rank (peer_lost where it was no Exception). All do so once the next epoch has begun,
   /// as if wait_active() had been called.
+  ///
+  /// All ranks end a run with the same step: others end the world (invalid). One run at a time:
+  /// within another one, or beside it, Exception (invalid).
   ///
   /// Throws Exception with what cannot be recovered; budget_exhausted and requeue mean that the
   /// program may be run again, and say from which step.

@@ -391,17 +391,30 @@ TEST_F(ConfigTest, ForeignTextCannotBreakOrFloodAMessage) {
   EXPECT_EQ(bad({"--a\nb"}).find("command line: unknown option '--a?b'"), 0U);
 }
 
-TEST_F(ConfigTest, ProgrammerErrorsAbort) {
+TEST_F(ConfigTest, MistakesOfAProgramAreErrors) {
   const auto config = good({});
-  EXPECT_DEATH(static_cast<void>(config.integer("stepz")), "the option stepz is not declared");
-  EXPECT_DEATH(static_cast<void>(config.integer("chunk")),
-               "the option chunk holds 1MiB, which is of another type");
-  EXPECT_DEATH(static_cast<void>(config.duration("spin")), "the option spin holds auto");
+  const auto refused = [](const auto& ask) -> std::string {
+    try {
+      ask();
+    } catch (const Exception& e) {
+      return e.code() == Errc::invalid ? e.error().message : e.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(refused([&] { (void)config.integer("stepz"); }), "the option stepz is not declared");
+  EXPECT_EQ(refused([&] { (void)config.integer("chunk"); }),
+            "the option chunk holds 1MiB, which is of another type");
+  EXPECT_EQ(refused([&] { (void)config.duration("spin"); }),
+            "the option spin holds auto, which is of another type");
   const std::vector<OptionSpec> clash = {{"seed", OptionType::integer, "1", "N", ""}};
-  EXPECT_DEATH(static_cast<void>(Config::parse(0, nullptr, clash)),
-               "two options have the same name: seed");
+  const auto same_name = Config::parse(0, nullptr, clash);
+  ASSERT_EQ(same_name.code(), Errc::invalid);
+  EXPECT_EQ(same_name.error().message, "two options of the program have the name seed");
   const std::vector<OptionSpec> broken = {{"size", OptionType::bytes, "64", "N", "", {}, "1KiB"}};
-  EXPECT_DEATH(static_cast<void>(Config::parse(0, nullptr, broken)), "default is not valid");
+  const auto bad_default = Config::parse(0, nullptr, broken);
+  ASSERT_EQ(bad_default.code(), Errc::invalid);
+  EXPECT_TRUE(bad_default.error().message.starts_with("default: size: "))
+      << bad_default.error().message;
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ class Actor : public ActorBase {
  protected:
   /// From on_start() on, not in the constructor.
   [[nodiscard]] Context<Self> context() {
-    check(cell() != nullptr, "context() is for on_start() and later");
+    detail::require(cell() != nullptr, "context() is for on_start() and later");
     return Context<Self>(static_cast<detail::TypedCell<Self>&>(*cell()));
   }
 };

@@ -41,7 +41,8 @@ class Matrix {
   }
 
   // Between host memory of one rank and all devices, over MPI: for tests, and for what is small.
-  // All ranks call these from the program's thread, and wait.
+  // All ranks call these from the program's thread, with the same root, and wait. They throw
+  // CollectiveException (invalid) on all ranks if there is no rank `root`.
 
   /// `whole`: column-major without gaps; at `root` only, elsewhere it is ignored. Throws on all
   /// ranks CollectiveException (invalid: it has another length), on this one Exception as the

@@ -269,10 +269,10 @@ Result<Config> Config::parse(int argc, const char* const* argv,
   Config config;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto& option = options[i];
-    check(find(options, option.name) == &option, "two options have the same name: " + option.name);
+    if (find(options, option.name) != &option)
+      return invalid("two options of the program have the name {}", option.name);
     auto value = config_value::parse(option, option.fallback, kDefault);
-    check(value.ok(),
-          value.ok() ? "" : "an option's default is not valid: " + value.error().message);
+    if (!value) return value.error();
     config.entries_.push_back({option, i >= application.size(), std::move(value).value()});
   }
   const auto apply = [&config](Layer& layer) {
@@ -307,15 +307,15 @@ Result<Config> Config::parse(int argc, const char* const* argv,
 const Config::Entry& Config::entry(std::string_view name) const {
   const auto at = std::find_if(entries_.begin(), entries_.end(),
                                [&](const auto& e) { return e.spec.name == name; });
-  check(at != entries_.end(), fmt::format("the option {} is not declared", name));
+  if (at == entries_.end()) throw Exception(invalid("the option {} is not declared", name));
   return *at;
 }
 
 template <class T>
 const T& Config::get(std::string_view name) const {
   const auto* value = std::get_if<T>(&entry(name).value.parsed);
-  check(value != nullptr,
-        fmt::format("the option {} holds {}, which is of another type", name, text(name)));
+  if (value == nullptr)
+    throw Exception(invalid("the option {} holds {}, which is of another type", name, text(name)));
   return *value;
 }
 

@@ -40,6 +40,10 @@ Exception::Exception(Error error)
     : std::runtime_error(error.to_string()), error_(std::move(error)) {}
 
 namespace detail {
+void refuse_argument(std::string_view what) {
+  throw Exception({Errc::invalid, 0, std::string(what)});
+}
+
 void check_failed(std::string_view what, const std::source_location& where) {
   std::fprintf(stderr, "troupe: %s:%u: check failed: %.*s\n", where.file_name(),
                static_cast<unsigned>(where.line()), static_cast<int>(what.size()), what.data());

@@ -1,8 +1,27 @@
 #include <troupe/distributed/matrix.hpp>
 
 #include <algorithm>
+#include <string>
 
 namespace troupe::distributed {
+namespace {
+
+/// All ranks say the same root, and there is such a rank in the grid.
+Result<void> check_root(const char* what, Grid& grid, int root) {
+  auto& ranks = grid.ranks();
+  const auto all = ranks.gather_values(root);
+  const bool alike = std::all_of(all.begin(), all.end(), [&](int other) { return other == root; });
+  if (!grid.whole())
+    return Error{Errc::invalid, 0,
+                 std::string(what) + ": the grid was made of other ranks than there are now"};
+  if (alike && root >= 0 && root < ranks.size()) return {};
+  return Error{Errc::invalid, 0,
+               std::string(what) + (alike ? ": there is no rank " + std::to_string(root) + " of " +
+                                                std::to_string(ranks.size())
+                                          : std::string(": the ranks name different roots"))};
+}
+
+}  // namespace
 
 template <FieldElement T>
 Matrix<T>::Matrix(Device& device, Grid& grid, const Layout& layout, std::string_view name)
@@ -27,8 +46,8 @@ template <FieldElement T>
 void Matrix<T>::scatter(std::span<const T> whole, int root) {
   auto& ranks = grid_->ranks();
   const bool here = ranks.rank() == root;
-  Result<void> outcome;
-  if (here && std::ssize(whole) != layout_.rows * layout_.columns)
+  auto outcome = check_root("scatter", *grid_, root);
+  if (outcome.ok() && here && std::ssize(whole) != layout_.rows * layout_.columns)
     outcome =
         Error{Errc::invalid, 0,
               "scatter: " + std::to_string(whole.size()) + " elements for " + layout_.to_string()};
@@ -48,6 +67,7 @@ void Matrix<T>::scatter(std::span<const T> whole, int root) {
 template <FieldElement T>
 std::vector<T> Matrix<T>::gather(int root) const {
   auto& ranks = grid_->ranks();
+  ranks.agree(check_root("gather", *grid_, root));
   std::vector<std::vector<T>> parts(static_cast<std::size_t>(ranks.size()));
   parts[static_cast<std::size_t>(root)] = device_->download(local_);
   const auto all = ranks.exchange_values(parts);

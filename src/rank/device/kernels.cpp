@@ -217,17 +217,17 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
 }  // namespace
 
 const std::string& Kernel::name() const {
-  check(module_ != nullptr, "an empty Kernel");
+  detail::require(module_ != nullptr, "an empty Kernel");
   return module_->kernels[index_].name;
 }
 
 const kernel::Facts& Kernel::facts() const {
-  check(module_ != nullptr, "an empty Kernel");
+  detail::require(module_ != nullptr, "an empty Kernel");
   return module_->kernels[index_].facts;
 }
 
 Kernel KernelModule::kernel(std::string_view name) const {
-  check(state_ != nullptr, "an empty KernelModule");
+  detail::require(state_ != nullptr, "an empty KernelModule");
   const auto& all = state_->kernels;
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
@@ -255,12 +255,12 @@ void KernelModule::bind(std::string_view name, const Operand& contents,
 }
 
 std::span<const std::byte> KernelModule::image() const {
-  check(state_ != nullptr, "an empty KernelModule");
+  detail::require(state_ != nullptr, "an empty KernelModule");
   return std::as_bytes(state_->memory.span());
 }
 
 const std::string& KernelModule::log() const {
-  check(state_ != nullptr, "an empty KernelModule");
+  detail::require(state_ != nullptr, "an empty KernelModule");
   return state_->log;
 }
 
@@ -320,7 +320,7 @@ Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector
 
 Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t threads,
                                          std::uint32_t shared_bytes) const {
-  check(kernel.module() != nullptr, "occupancy of an empty Kernel");
+  detail::require(kernel.module() != nullptr, "occupancy of an empty Kernel");
   const auto& module = *kernel.module();
   const auto& entry = module.kernels[kernel.index()];
   if (threads == 0 || threads > entry.facts.max_threads ||
@@ -343,7 +343,7 @@ Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t thr
 
 Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
                              const detail::LaunchArguments& arguments) const {
-  check(kernel.module() != nullptr, "launch of an empty Kernel");
+  detail::require(kernel.module() != nullptr, "launch of an empty Kernel");
   const auto& module = *kernel.module();
   auto& submitter = device_->submitter();
   submitter.keep(kernel.module());
@@ -355,7 +355,7 @@ Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
 Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kernel,
                                    const LaunchOptions& how,
                                    const detail::LaunchArguments& arguments) {
-  check(kernel.module() != nullptr, "launch of an empty Kernel");
+  detail::require(kernel.module() != nullptr, "launch of an empty Kernel");
   const auto& module = *kernel.module();
   const auto& name = module.kernels[kernel.index()].name;
   auto op = launch_of(how);

@@ -169,7 +169,7 @@ std::size_t Sequence::commands() const {
 }
 
 Future<void> Sequence::run(std::span<const ParameterValue> values) const {
-  check(state_ != nullptr, "run of an empty Sequence");
+  detail::require(state_ != nullptr, "run of an empty Sequence");
   auto& port = state_->core->port();
   const auto& recording = state_->recording;
   auto* const recorder = rank_process::Recorder::of(port);

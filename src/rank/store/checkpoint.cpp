@@ -5,12 +5,13 @@
 namespace troupe {
 
 void Checkpoint::add_entry(SavedEntry saved, Entry entry) {
-  check(!saved.name.empty() && saved.name.size() <= kSavedNameBytes &&
-            saved.name.find('\0') == std::string::npos,
-        "the name of a checkpoint's entry is empty or too long");
-  check(std::none_of(saved_.begin(), saved_.end(),
-                     [&](const SavedEntry& other) { return other.name == saved.name; }),
-        "two entries of a checkpoint have the same name");
+  detail::require(!saved.name.empty() && saved.name.size() <= kSavedNameBytes &&
+                      saved.name.find('\0') == std::string::npos,
+                  "the name of a checkpoint's entry has 1 to " + std::to_string(kSavedNameBytes) +
+                      " bytes, none of them 0: \"" + saved.name + "\"");
+  detail::require(std::none_of(saved_.begin(), saved_.end(),
+                               [&](const SavedEntry& other) { return other.name == saved.name; }),
+                  "two entries of a checkpoint have the name " + saved.name);
   saved_.push_back(std::move(saved));
   entries_.push_back(std::move(entry));
 }
@@ -26,7 +27,9 @@ Future<void> Checkpoint::move_all(Move move, std::size_t half) {
 Future<void> Checkpoint::move_all(Move move, std::size_t half,
                                   const PinnedBuffer<std::uint8_t>& memory,
                                   std::span<const std::uint64_t> offsets) {
-  check(offsets.size() == entries_.size(), "one offset for each entry of a checkpoint");
+  detail::require(offsets.size() == entries_.size(),
+                  "a checkpoint of " + std::to_string(entries_.size()) + " entries, and " +
+                      std::to_string(offsets.size()) + " offsets");
   std::vector<Future<void>> parts;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const auto bytes = saved_[i].count * saved_[i].element_bytes;
@@ -105,7 +108,8 @@ Result<std::vector<Checkpoint::Committed>> Checkpoint::committed(std::int64_t st
 }
 
 Operand Checkpoint::accept(std::size_t entry) {
-  check(saved_[entry].dtype.has_value(), "only buffers are loaded in device memory");
+  detail::require(entry < saved_.size() && saved_[entry].dtype.has_value(),
+                  "Checkpoint::accept: only buffers are loaded in device memory");
   Operand range;
   (void)entries_[entry](Move::accept, 0, {.range = &range});
   return range;
@@ -131,8 +135,9 @@ std::vector<std::uint32_t> Checkpoint::buffers() const {
 }
 
 Result<void> Checkpoint::load(std::size_t entry, std::span<const std::byte> saved) {
-  check(saved.size() == saved_[entry].count * saved_[entry].element_bytes,
-        "a saved entry of another size");
+  detail::require(
+      entry < saved_.size() && saved.size() == saved_[entry].count * saved_[entry].element_bytes,
+      "Checkpoint::load: a saved entry of another size");
   if (saved.empty()) return {};
   return entries_[entry](Move::load, 0, {.saved = saved.data()}).wait();
 }
