@@ -355,12 +355,13 @@ bool tell(const Program& program, const std::string& mine,
   return true;
 }
 
-/// A rank that ends with a status of its own, while others wait for it, ends the job. `unsaid`:
-/// what would be said once all have ended.
+/// Waits for the end of all ranks' programs. A rank that ends with a status of its own, while
+/// others wait for it, ends the job. `unsaid`: what would be said once all have ended.
 void end_body(const Program& program, rank_process::MpiSession& mpi, int status,
               const std::string& unsaid) {
-  const auto patience = status == kExitSuccess ? std::chrono::seconds(0) : kEndPatience;
-  if (mpi.all_have_ended(patience) || status == kExitSuccess) return;
+  constexpr auto kEver = std::chrono::hours(24 * 365);
+  if (mpi.all_have_ended(status == kExitSuccess ? kEver : kEndPatience)) return;
+  if (status == kExitSuccess || rank_process::MpiSession::forsaken()) return;
   say(program, name_of(mpi.rank()) + "this rank's program has ended with status " +
                    std::to_string(status) + ", that of others has not: the job ends" +
                    (unsaid.empty() ? "" : " (" + unsaid + ")"));
@@ -396,6 +397,7 @@ int run_program(int argc, char** argv, const Program& program,
   try {
     Runtime runtime(argc, argv, *config);
     std::string unsaid;  // what rank 0 may not know of
+    std::string reason;  // what rank 0 says, unless it does not come to that
     try {
       status = body(runtime);
       if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
@@ -408,11 +410,16 @@ int run_program(int argc, char** argv, const Program& program,
       unsaid = line_of(e.error());
     } catch (const CollectiveException& e) {  // the others end as well, spectators without it
       status = complain(program, e.error(), runtime.world().rank());
+      reason = line_of(e.error());
     } catch (...) {
       end_the_job(program, mpi->rank());
     }
     if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
-    end_body(program, *mpi, status, unsaid);
+    const rank_process::Whereabouts::Wait wait(runtime.parts_->world_core->whereabouts(),
+                                               "the end of the program",
+                                               rank_process::Whereabouts::Sort::end_of_program);
+    end_body(program, *mpi, status, unsaid.empty() ? reason : unsaid);
+    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     runtime.parts_->conclude(status == kExitSuccess);
     if (unsaid.empty()) unsaid = line_of(runtime.device().unread_errors());
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;

@@ -33,9 +33,9 @@ Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) 
   if (options.directory.empty() || options.restart == SaveOptions::kNever)
     return std::optional<SavedState>();
   const auto wanted = rank_process::with_defaults(options, core_->options().save);
-  const auto states = rank_process::states_of(core_->members(), wanted);
+  const auto states = rank_process::newest_states_of(core_->members(), wanted);
   if (!states) return states.error();
-  return rank_process::find_state(core_->members(), *states, wanted.restart);
+  return rank_process::find_state(core_->members(), *states, wanted.restart, false);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->status().keeper();

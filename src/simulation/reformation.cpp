@@ -108,7 +108,7 @@ class World {
     }
     void all_flushed(std::int64_t) override {}
     void stable(std::int64_t) override {}
-    void all_finished() override {}
+    void all_finished(std::int64_t) override {}
     void run_left(std::int64_t, int, const Error&) override {}
     void stop(const Error& error) override { check(false, error.message.c_str()); }
     void regroup(std::uint32_t round) override { (void)member.regrouped(round); }  // nobody is out

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
       {"early_return", test::early_return},
       {"disagreement", test::disagreement},
       {"late_to_barrier", test::late_to_barrier},
+      {"late_to_recovery", test::late_to_recovery},
       {"budget", test::budget},
       {"absent", test::absent},
       {"loss_after_absence", test::loss_after_absence},
@@ -63,7 +64,11 @@ int main(int argc, char** argv) {
       {"first_use", test::first_use},
       {"long_wait", test::long_wait},
       {"libraries", test::libraries},
-      {"saved_states", test::saved_states},
+      {"saved_states",
+       [](test::Context& c) {
+         test::saved_states(c);
+         test::saved_runs(c);
+       }},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},
       {"rehearsal", test::rehearsal},
@@ -87,6 +92,15 @@ int main(int argc, char** argv) {
       {"token_commits", test::token_commits},
       {"kept_references", test::kept_references},
       {"token_epochs", test::token_epochs},
+      {"host_calls", test::host_calls},
+      {"host_calls_differ", test::host_calls_differ},
+      {"refusals",
+       [](test::Context& c) {
+         test::run_refusals(c);
+         test::argument_refusals(c);
+         test::many_entries(c);
+       }},
+      {"ended_program", test::early_return},
       {"silent_rank", test::silent_rank},
       {"silent_rank_in_run", test::silent_rank_in_run},
   };
@@ -102,6 +116,7 @@ int main(int argc, char** argv) {
       if (known == name) function(context);
     }
     if (name == "early_return") return 3;
+    if (name == "ended_program") return kExitSuccess;
     if (runtime.world().spectator())  // its failures are for itself to say
       return context.failures() == 0 ? kExitSuccess : kExitFailure;
     int failures = 0;

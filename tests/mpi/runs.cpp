@@ -340,10 +340,11 @@ void early_return(Context& c) {
   c.world().barrier();  // in which it never arrives
 }
 
-/// The last rank ends its run before the others: that can never end well, and is said.
+/// The last rank ends its run before the others, in the same interval between two commits: that can
+/// never end well, and is said.
 void disagreement(Context& c) {
   Counter counter(c);
-  const auto outcome = counter.run(c.rank() == c.size() - 1 ? 13 : 100, {});
+  const auto outcome = counter.run(c.rank() == c.size() - 1 ? 10 : 40, {}, {.commit_every = 1000});
   // The world has ended: on all ranks alike.
   throw CollectiveException(outcome.ok() ? Error{Errc::internal, 0, "the run ends well"}
                                          : outcome.error());
@@ -384,6 +385,27 @@ void late_to_barrier(Context& c) {
               "there is no second report");
   }
   c.world().barrier();
+}
+
+/// Rank 0's program does not turn to a recovery, whatever it does meanwhile, before the log says
+/// so.
+void late_to_recovery(Context& c) {
+  const char* const log = std::getenv("LOG_OF_TEST");
+  c.require(log != nullptr, "where is the log?");
+  const auto said = [&] {
+    std::ifstream file(log);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return text.find("a recovery has waited for") != std::string::npos;
+  };
+  Counter counter(c);
+  const auto outcome = counter.run(20, [&, struck = false, waited = false](std::int64_t i) mutable {
+    if (i == 7 && c.rank() == c.size() - 1 && !std::exchange(struck, true))
+      c.device().inject(FaultKind::kill);
+    if (i == 7 && c.first() && !std::exchange(waited, true))
+      c.require(eventually(said), "nobody says whom the recovery waits for");
+  });
+  c.expect(outcome.ok(), "the run ends with " + told(outcome));
+  counter.expect(20, "a rank that was late");
 }
 
 /// A full command ring keeps no recovery from going on, nor a second fault in it from being met.

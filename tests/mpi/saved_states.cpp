@@ -120,15 +120,104 @@ void saved_states(Context& c) {
   c.expect(anew.run(9, save, 4) == 9, "a second run of the same name begins anew");
   anew.expect(9, "the second run");
 
-  // As another program would: a state of another folder's name, gone on from.
-  if (c.first()) fs::rename(fs::path(folder.path()) / "sum", fs::path(folder.path()) / "other");
+  // As another program would: a state of another folder's name, gone on from. It was the second
+  // run's, before which those of the first have made way.
+  if (c.first()) {
+    c.expect(!fs::exists(fs::path(folder.path()) / "sum" / "step-18"), "the first run's states");
+    fs::rename(fs::path(folder.path()) / "sum" / "run-2", fs::path(folder.path()) / "other");
+  }
   c.world().barrier();
+  // What the second run has saved is, under another name, of a first one.
   Sum other(c);
   const SaveOptions elsewhere{.directory = folder.path(), .name = "other", .every = 6};
   c.expect(other.run(20, elsewhere, 4) == 14,
            "the steps before the saved state are not done again");
   c.expect(c.world().restarted_from() == 6, "it went on from step 6");
   other.expect(20, "gone on from step 6");
+}
+
+/// A program of two runs is started again and again, each time under another name for the same
+/// folder of states: each run takes up its own states, and leaves those of the other.
+void saved_runs(Context& c) {
+  const SharedFolder folder(c);
+  const auto named = [&](const std::string& name, std::int64_t restart = SaveOptions::kNewest) {
+    return SaveOptions{.directory = folder.path(), .name = name, .every = 6, .restart = restart};
+  };
+  const auto rename = [&](const std::string& from, const std::string& to) {
+    if (c.first()) fs::rename(fs::path(folder.path()) / from, fs::path(folder.path()) / to);
+    c.world().barrier();
+  };
+  const auto saved_step = [&](const SaveOptions& save) {
+    (void)Sum(c).run(1, {}, 5);  // once it has begun, what the run before saves is on disk
+    const auto state = c.world().find_state(save).take();
+    c.require(state.has_value(), "no state is on disk");
+    return state->step();
+  };
+  struct Killed {};
+  const auto dies_at = [](std::int64_t step) {
+    return [step](std::int64_t i) {
+      if (i == step) throw Killed();
+    };
+  };
+  const auto dies = [&](const std::function<void()>& run, const std::string& what) {
+    bool died = false;
+    try {
+      run();
+    } catch (const Killed&) {
+      died = true;
+    } catch (const CollectiveException&) {  // another rank was the first to die
+      died = true;
+    }
+    c.expect(died, what + " ends well");
+    (void)c.world().wait_active();
+    (void)c.device().take_error();
+  };
+  {
+    Sum start(c);
+    c.expect(start.run(20, named("a"), 4) == 20, "the first run, the first time");
+    dies([&] { start.run(20, named("a"), 4, dies_at(14)); }, "a run whose ranks die");
+  }
+  const auto left = saved_step(named("a"));
+  c.expect(left == 6 || left == 12, "the second run has saved step " + std::to_string(left));
+  rename("a", "b");
+  {
+    Sum start(c);
+    c.expect(start.run(20, named("b"), 4) == 20, "the first run takes up the second one's state");
+    start.expect(20, "the first run of the second start");
+    c.expect(c.world().restarted_from() == -1, "the first run goes on from somewhere");
+    c.expect(start.run(20, named("b"), 4) == 20 - left, "the second run begins anew");
+    c.expect(c.world().restarted_from() == left, "it goes on from another step");
+    const auto twice = 2 * Sum::value(20, c.rank());
+    c.expect(c.device().download(start.x) == std::vector<double>(kSavedLength, twice) &&
+                 start.count == 40,
+             "two runs are another sum");
+  }
+  // It dies in the first run again, whose own states are taken up then, before the second one's.
+  rename("b", "c");
+  dies([&] { Sum(c).run(20, named("c"), 4, dies_at(14)); }, "a first run whose ranks die");
+  (void)Sum(c).run(1, {}, 5);
+  rename("c", "d");
+  {
+    Sum start(c);
+    const auto again = start.run(20, named("d", 12), 4);
+    c.expect(again == 14 || again == 8, "the first run goes on from a state of its own");
+    c.expect(start.run(20, named("d", 12), 4) == 8, "the step that is wanted is the second run's");
+  }
+  // A first run that has ended with another step leads to another second run.
+  rename("d", "e");
+  {
+    Sum start(c);
+    (void)start.run(15, named("e"), 4);
+    std::string refused;
+    try {
+      (void)start.run(20, named("e"), 4);
+    } catch (const CollectiveException& e) {
+      refused = e.what();
+    }
+    c.expect(refused.find("run 1 of the program had ended with step 19, and not with step 14") !=
+                 std::string::npos,
+             "the second run is taken up though the first is another: " + refused);
+  }
 }
 
 /// Every commit goes to disk and to partners while device hosts die in all sorts of places: the

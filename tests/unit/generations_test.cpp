@@ -345,6 +345,55 @@ TEST_F(GenerationsTest, AFileCountsByItsContents) {
   EXPECT_NE(contents_of(vast).take(), before);
 }
 
+TEST_F(GenerationsTest, EachRunHasStatesOfItsOwn) {
+  const auto folder = root_ / "dir" / "program";
+  const auto first = states_;
+  const Generations second(folder, {}, {19}), third(folder, {}, {19, kNoEnd});
+  EXPECT_EQ(Generations::newest_run(folder), 1u);
+  save(15, 1);
+  states_ = second;
+  ASSERT_TRUE(states_.prepare().ok());
+  EXPECT_EQ(states_.steps(), Steps{}) << "the first run's are none of the second's";
+  EXPECT_EQ(Generations::newest_run(folder), 1u);
+  save(5, 2);
+  EXPECT_EQ(first.steps(), Steps{}) << "they make way";
+  EXPECT_EQ(Generations::newest_run(folder), 2u);
+  EXPECT_EQ(states_.manifest(5)->ends, Ends{19});
+  EXPECT_EQ(wrong(5), "");
+  // The program is started again, and comes by the first run on its way to the second.
+  states_ = first;
+  ASSERT_TRUE(states_.prepare().ok());
+  EXPECT_TRUE(states_.has_later_run());
+  for (const std::int64_t step : {5, 10, 15}) save(step, 1);
+  EXPECT_EQ(first.steps(), (Steps{15, 10}));
+  EXPECT_EQ(second.steps(), Steps{5}) << "the second run's are still there";
+  states_ = third;
+  EXPECT_TRUE(states_.prepare().ok());
+  EXPECT_FALSE(states_.has_later_run());
+  save(7, 1);
+  EXPECT_EQ(first.steps(), Steps{});
+  EXPECT_EQ(second.steps(), Steps{});
+  EXPECT_EQ(states_.manifest(7)->ends, (Ends{19, kNoEnd}));
+  // A program that begins anew has no use for what a start before has left of later runs.
+  states_ = first;
+  states_.begin_anew();
+  save(5, 1);
+  EXPECT_EQ(third.steps(), Steps{});
+  EXPECT_EQ(first.steps(), Steps{5});
+}
+
+TEST_F(GenerationsTest, AManifestTellsOfTheRunsBefore) {
+  const Manifest first{7, {{512, 1}}, {}, {}}, later{7, {{512, 1}}, {}, {19, kNoEnd, 0}};
+  EXPECT_NE(to_json(first).find("\"format\": 2"), std::string::npos)
+      << "as states were that knew of one run";
+  EXPECT_NE(to_json(later).find("\"format\": 3"), std::string::npos);
+  EXPECT_EQ(*parse_manifest(to_json(first)), first);
+  EXPECT_EQ(*parse_manifest(to_json(later)), later);
+  auto text = to_json(later);
+  text.replace(text.find("19"), 2, "18");
+  EXPECT_EQ(parse_manifest(text).code(), Errc::invalid);
+}
+
 TEST_F(GenerationsTest, AFolderIsOneJobs) {
   const auto folder = root_ / "locked";
   auto first = FolderLock::take(folder, "process 1 on here");

@@ -107,6 +107,12 @@ TEST_F(InquiryTest, RanksThatWaitInDifferentHostCollectivesCanNeverGoOn) {
   EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"barrier", 1}, {"split", 60}}))
       << "that barrier may be about to end";
   EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"split", 60}, {"at work", 60}}, 0));
+  EXPECT_TRUE(
+      finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 50}}, kAtTheEnd))
+      << "a rank whose program has ended comes to no barrier";
+  EXPECT_FALSE(
+      finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 1}}, kAtTheEnd))
+      << "it may have ended with an error, which ends the job";
 }
 
 }  // namespace

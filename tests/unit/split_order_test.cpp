@@ -89,8 +89,8 @@ TEST_F(SplitOrderTest, FindsTwoThatWaitForOneAnother) {
   EXPECT_EQ(found->error.code, Errc::invalid);
   EXPECT_FALSE(found->in_mpi);
   EXPECT_EQ(found->error.message,
-            "the ranks disagree on what to split, and wait for one another: rank 0: split of group "
-            "1; rank 1: split");
+            "the ranks disagree on their host collectives, and wait for one another: rank 0: split "
+            "of group 1; rank 1: split");
 }
 
 TEST_F(SplitOrderTest, FindsACircleOfSeveral) {
@@ -106,6 +106,20 @@ TEST_F(SplitOrderTest, FindsACircleOfSeveral) {
 TEST_F(SplitOrderTest, FindsOneMoreSplitThanOthersMake) {
   EXPECT_FALSE(splits(0, kWorldAgain));
   EXPECT_TRUE(splits(1, kWorld));
+}
+
+TEST_F(SplitOrderTest, CallsOfOneTurnMustBeOfOneKind) {
+  const HostCall barrier{0, 1, kWorld.ranks, "barrier (host collective 3)", "barrier"},
+      other_name{0, 1, kWorld.ranks, "barrier (host collective 7)", "barrier"},
+      gather{0, 1, kWorld.ranks, "gather_values (host collective 3)", "gather_values of 8 bytes"};
+  for (const int rank : {0, 1, 2}) EXPECT_FALSE(splits(rank, rank == 1 ? other_name : barrier));
+  const auto found = splits(3, gather);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->in_mpi);
+  EXPECT_NE(found->error.message.find("rank 3: gather_values (host collective 3)"),
+            std::string::npos)
+      << found->error.message;
+  EXPECT_TRUE(told().empty());
 }
 
 TEST_F(SplitOrderTest, AsksWhereTheMissingOnesAre) {

@@ -225,7 +225,9 @@ TEST_F(Tree, FinishedOfAnEpochIsCombined) {
     run();
   };
   const auto finish = [&](int rank, std::uint32_t epoch) {
-    say(rank, {.kind = Kind::finished, .epoch = epoch});
+    say(rank, {.kind = Kind::finished,
+               .epoch = epoch,
+               .parts = {{.rank = rank, .iteration = 20 - rank % 5}}});
   };
   activate(1);
   for (int rank = 0; rank < 5; ++rank) finish(rank, 1);
@@ -237,6 +239,10 @@ TEST_F(Tree, FinishedOfAnEpochIsCombined) {
   for (int rank = 0; rank < 5; ++rank) finish(rank, 2);
   ASSERT_EQ(risen(Kind::finished), 1);
   EXPECT_EQ(risen_.back().covered, 6);
+  ASSERT_EQ(risen_.back().parts.size(), 2u) << "the first end and the last one";
+  EXPECT_EQ(risen_.back().parts[0].iteration, 16);
+  EXPECT_EQ(risen_.back().parts[0].rank, 4);
+  EXPECT_EQ(risen_.back().parts[1].iteration, 20);
 }
 
 TEST_F(Tree, FaultsRiseAtOnceAndOfEchoesTheFirst) {

@@ -226,7 +226,7 @@ void WorldSimulation::Node::stable(std::int64_t step) {
   continue_program();
 }
 
-void WorldSimulation::Node::all_finished() {
+void WorldSimulation::Node::all_finished(std::int64_t) {
   ++runs_;
   halves_[0] = halves_[1] = complete_ = -1;  // the next run begins
   flushed_ = all_flushed_ = stable_ = -1;
@@ -413,7 +413,7 @@ void WorldSimulation::Node::continue_program() {
   if (complete_ == std::min(end_step_, world_->options_.last_step) && stable_ >= complete_) {
     finishing_ = true;
     world_->after(world_->some_time(5000), [this, epoch = epoch_] {
-      if (epoch == member_.epoch()) member_.finished();
+      if (epoch == member_.epoch()) member_.finished(complete_);
     });
     return;
   }

@@ -43,7 +43,7 @@ class WorldSimulation::Node final : public FollowerActions {
   void stopping(std::int64_t since) override;
   void all_flushed(std::int64_t step) override;
   void stable(std::int64_t step) override;
-  void all_finished() override;
+  void all_finished(std::int64_t step) override;
   void run_left(std::int64_t, int, const Error&) override {}  // no program has errors of its own
   void stop(const Error& error) override { stopped_ = error; }
   void health_told(HealthEvent event) override { told_.push_back(std::move(event)); }

@@ -46,7 +46,11 @@ class SupervisorByHand : public ::testing::Test {
   void commit(int rank, std::int64_t step) {
     from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step});
   }
-  void finish(int rank) { from(rank, {.kind = Kind::finished, .epoch = supervisor_->epoch()}); }
+  void finish(int rank, std::int64_t step = 7) {
+    WorldMessage message{.kind = Kind::finished, .epoch = supervisor_->epoch()};
+    if (step != kAnyStep) message.parts = {{.rank = rank, .iteration = step}};
+    from(rank, std::move(message));
+  }
   int sent(Kind kind) const {
     return static_cast<int>(
         std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
@@ -109,6 +113,60 @@ TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
   commit(0, 0);
   commit(1, 0);
   EXPECT_EQ(sent_.back().kind, Kind::stable) << "the next run counts from its own first step";
+}
+
+TEST_F(SupervisorByHand, TellsWithWhichStepARunHasEnded) {
+  settle();
+  finish(0, 19);
+  finish(1, 19);
+  ASSERT_EQ(sent_.back().kind, Kind::all_finished);
+  EXPECT_EQ(sent_.back().step, 19);
+  finish(0, kAnyStep);
+  finish(1, 3);
+  ASSERT_EQ(sent_.back().kind, Kind::all_finished) << "a spectator, or one that has left the run";
+  EXPECT_EQ(sent_.back().step, 3);
+  finish(0, kAnyStep);
+  finish(1, kAnyStep);
+  EXPECT_EQ(sent_.back().step, kAnyStep);
+  EXPECT_EQ(sent(Kind::all_finished), 3);
+}
+
+TEST_F(SupervisorByHand, RanksThatEndARunWithDifferentStepsDisagree) {
+  settle();
+  finish(1, 40);
+  EXPECT_FALSE(supervisor_->stopped());
+  finish(0, 10);
+  ASSERT_EQ(sent_.back().kind, Kind::stop);
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::invalid));
+  EXPECT_EQ(
+      sent_.back().text,
+      "the ranks disagree on the end of the run: rank 0 has ended it with step 10, rank 1 with "
+      "step 40");
+}
+
+TEST_F(SupervisorByHand, ARankThatGoesOnBehindTheEndOfAnotherDisagrees) {
+  settle();
+  commit(0, 10);
+  commit(1, 10);
+  finish(0, 12);
+  EXPECT_FALSE(supervisor_->stopped());
+  commit(1, 20);
+  ASSERT_EQ(sent_.back().kind, Kind::stop);
+  EXPECT_EQ(
+      sent_.back().text,
+      "the ranks disagree on the end of the run: rank 0 has ended it with step 12, rank 1 has "
+      "gone on to a commit of step 20");
+}
+
+TEST_F(SupervisorByHand, AFaultTakesTheEndsOfARunBack) {
+  settle();
+  finish(0, 10);
+  fault(1, "kill");
+  settle();
+  finish(0, 11);
+  finish(1, 11);
+  EXPECT_FALSE(supervisor_->stopped());
+  EXPECT_EQ(sent(Kind::all_finished), 1);
 }
 
 TEST_F(SupervisorByHand, ARunThatARankLeavesIsToldOnceInWhateverPhase) {

@@ -205,7 +205,7 @@ bool MpiSession::all_have_ended(std::chrono::nanoseconds limit) {
     int ended = 0;
     MPI_Test(&comms.ending, &ended, MPI_STATUS_IGNORE);
     if (ended != 0) return true;
-    if (SteadyClock::time() >= until) return false;
+    if (forsaken() || SteadyClock::time() >= until) return false;
     std::this_thread::sleep_for(kLook);
   }
 }

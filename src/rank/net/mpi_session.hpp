@@ -60,7 +60,7 @@ class MpiSession {
   [[nodiscard]] static bool forsaken() noexcept;
 
   /// This rank's program has ended. Waits for that of all others, so long at most: false if some
-  /// have not. The main thread, once.
+  /// have not, or some are forsaken. The main thread, once.
   [[nodiscard]] bool all_have_ended(std::chrono::nanoseconds limit);
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);

@@ -32,7 +32,7 @@ void WorldFollower::receive(const WorldMessage& message) {
       return actions_->stable(message.step);
     case Kind::all_finished:
       newest_ = spectator_ ? kAnyStep : -1;  // the next run counts from its own first step
-      actions_->all_finished();
+      actions_->all_finished(message.step);
       return assent();
     case Kind::run_left:
       return actions_->run_left(message.step, message.rank,
@@ -246,9 +246,11 @@ void WorldFollower::committed(std::int64_t step) {
       {.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }
 
-void WorldFollower::finished() {
+void WorldFollower::finished(std::int64_t step) {
   if (phase_ != Phase::active) return;
-  actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
+  WorldMessage message{.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_};
+  if (step != kAnyStep) message.parts = {{.rank = rank_, .iteration = step}};
+  actions_->send(message);
 }
 
 void WorldFollower::left(std::int64_t run, const Error& error) {

@@ -44,7 +44,8 @@ class FollowerActions {
   /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
   /// it knows its commit before to be stable, so all decide at the same commit.
   virtual void stopping(std::int64_t since) = 0;
-  virtual void all_finished() = 0;
+  /// `step`: the last of the run; kAnyStep: it was left.
+  virtual void all_finished(std::int64_t step) = 0;
   /// A rank has left its run of this number by an error of its own, and the epoch has ended. No
   /// epoch begins before it is told.
   virtual void run_left(std::int64_t run, int rank, const Error& error) = 0;
@@ -75,7 +76,8 @@ class WorldFollower {
   /// What this rank asked of others before the commit of this step is done.
   void flushed(std::int64_t step);
   void committed(std::int64_t step);
-  void finished();
+  /// This rank has ended its run with that step; kAnyStep: it has left it.
+  void finished(std::int64_t step);
   void left(std::int64_t run, const Error& error);
   void ask_to_stop();
   /// Asks that the world go on without this rank. It is for the supervisor to grant.

@@ -76,18 +76,28 @@ std::optional<Error> Inquiry::disagreement() const {
 }
 
 /// Where all ranks have waited in host collectives for long, and not in the same, nobody comes to
-/// that of another any more. One whose wait is short beside that of others may be about to go on.
+/// that of another any more. A rank whose program has ended comes to none. One whose wait is short
+/// beside that of others may be about to go on.
 std::optional<Error> Inquiry::deadlock() const {
   if (static_cast<int>(answers_.size()) != size_) return std::nullopt;
   std::int64_t shortest = answers_.begin()->second.waited_us, longest = 0;
   bool alike = true;
+  int in_host_call = -1, at_the_end = -1;  // the first of them
   for (const auto& [rank, answer] : answers_) {
-    if (answer.waits_in != kInHostCall) return std::nullopt;
+    if (answer.waits_in != kInHostCall && answer.waits_in != kAtTheEnd) return std::nullopt;
+    auto& first = answer.waits_in == kInHostCall ? in_host_call : at_the_end;
+    if (first < 0) first = rank;
     alike = alike && answer.text == answers_.begin()->second.text;
     shortest = std::min(shortest, answer.waited_us);
     longest = std::max(longest, answer.waited_us);
   }
-  if (alike || shortest < longest / 2) return std::nullopt;
+  if (alike || in_host_call < 0 || shortest < longest / 2) return std::nullopt;
+  if (at_the_end >= 0) {
+    return Error{Errc::invalid, 0,
+                 "the ranks disagree on their host collectives: rank " +
+                     std::to_string(in_host_call) + ": " + answers_.at(in_host_call).text +
+                     "; the program of rank " + std::to_string(at_the_end) + " has ended"};
+  }
   return Error{Errc::invalid, 0, "the ranks wait for one another in different host collectives"};
 }
 

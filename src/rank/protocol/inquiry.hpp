@@ -43,7 +43,7 @@ class Inquiry {
   struct Answer {
     std::string text;
     std::int64_t step = -1;
-    std::int64_t waits_in = 0;  ///< kEndedRun, kInHostCall
+    std::int64_t waits_in = 0;  ///< kEndedRun, kInHostCall, kAtTheEnd
     std::int64_t waited_us = 0;
   };
   [[nodiscard]] Finding put_together() const;

@@ -154,7 +154,7 @@ Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
 std::vector<std::byte> encode(const HostCall& call) {
   Writer writer;
   writer.put(call.communicator), writer.put(call.number), writer.put(call.ranks),
-      writer.put(call.name);
+      writer.put(call.name), writer.put(call.kind);
   return writer.take();
 }
 
@@ -162,7 +162,7 @@ Result<HostCall> decode_host_call(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   HostCall call;
   reader.get(call.communicator), reader.get(call.number), reader.get(call.ranks),
-      reader.get(call.name);
+      reader.get(call.name), reader.get(call.kind);
   if (!reader.complete()) return malformed("host collective");
   return call;
 }

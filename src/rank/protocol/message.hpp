@@ -20,7 +20,7 @@ std::string_view to_string(Phase phase) noexcept;
 /// What one rank alone has to say in an answer that speaks for many.
 struct RankPart {
   std::int32_t rank = 0;
-  std::int64_t iteration = -1;            ///< done(restore), if asked: the step under way
+  std::int64_t iteration = -1;  ///< done(restore), if asked: the step under way; finished: the last
   std::vector<std::byte> contribution{};  ///< done(replace), prepared: to the communicator
 
   friend bool operator==(const RankPart&, const RankPart&) = default;
@@ -37,7 +37,8 @@ struct WorldMessage {
     failed,     ///< this rank's GPU cannot come back; code, native, text
     flushed,    ///< what this rank asked of others before the commit of step is done
     committed,  ///< step is committed here
-    finished,   ///< the program's run has ended here
+    finished,   ///< the program's run has ended here; parts: with which step (iteration), of many
+                ///< ranks the first and the last; none: it was left
     left,       ///< its run number step has ended with an error of this rank's own; code, native,
                 ///< text
     standby,    ///< this rank's standby is ready (code 0), or lost; stale: it has not formed all
@@ -53,7 +54,8 @@ struct WorldMessage {
                ///< repeated: see kEndedRun; formation: of the inquiry
     library,   ///< this rank's device host has opened a library; text: see OpenedLibrary
     stop_asked,      ///< somebody wants the run to end at the commit after the next stable one
-    splitting,       ///< its program waits to split a communicator; payload: the call
+    splitting,       ///< its program waits to split a communicator, or for the others to come to
+                     ///< another host collective of a run; payload: the call
     split_given_up,  ///< it waits no more, if the others have not come: a fault has met its run
     at_call,  ///< where its program is; repeated: kInHostCall, with payload, kAtTheEnd, with text,
               ///< or 0
@@ -63,13 +65,13 @@ struct WorldMessage {
                ///< parts the ranks that shall say their iteration
     prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
-    all_flushed,  ///< all ranks are flushed for the commit of step
-    stable,       ///< step is committed everywhere
-    inquire,      ///< every rank says where it is; formation: the inquiry's number
-    all_finished,
+    all_flushed,   ///< all ranks are flushed for the commit of step
+    stable,        ///< step is committed everywhere
+    inquire,       ///< every rank says where it is; formation: the inquiry's number
+    all_finished,  ///< the run has ended everywhere, with step; kAnyStep: it was left
     health_told,   ///< what the GPU of rank has said, as in health
     run_left,      ///< a rank has left its run (as in left); the epoch has ended
-    split_agreed,  ///< to one rank: all have come to its split, or it has given up (code);
+    split_agreed,  ///< to one rank: all have come to its call, or it has given up (code);
                    ///< formation, step: communicator and number of the call
     ask_call,      ///< to one rank: where is its program?
     stop           ///< the world ends; code, native, text
@@ -112,10 +114,12 @@ struct HostCall {
   std::uint64_t number = 0;           ///< among those of these ranks of it, from 1
   std::vector<std::int32_t> ranks{};  ///< of the job
   std::string name{};                 ///< "split of group 3 (host collective 7)"
+  std::string kind{};                 ///< "split", with what else has to be the same on all ranks
 
   /// Whether both are one collective, each as a rank sees it.
   [[nodiscard]] bool is_same(const HostCall& other) const {
-    return communicator == other.communicator && number == other.number && ranks == other.ranks;
+    return communicator == other.communicator && number == other.number && ranks == other.ranks &&
+           kind == other.kind;
   }
 };
 std::vector<std::byte> encode(const HostCall& call);

@@ -7,6 +7,19 @@ namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
+namespace {
+
+/// Of several ranks' iterations the first and the last.
+void keep_first_and_last(std::vector<RankPart>& parts) {
+  if (parts.size() <= 2) return;
+  const auto [first, last] = std::minmax_element(
+      parts.begin(), parts.end(),
+      [](const RankPart& a, const RankPart& b) { return a.iteration < b.iteration; });
+  parts = {*first, *last};
+}
+
+}  // namespace
+
 /// The value of a rank's lowest digit that is not 0; of the root, the first that no rank has.
 int WorldTree::place_of(int rank) const {
   std::int64_t place = 1;
@@ -181,6 +194,7 @@ void WorldRelay::combine(Answers& answers, int slot, WorldMessage&& message) {
     all.repeated = std::max(all.repeated, message.repeated);
     all.lost_buffers += message.lost_buffers;
     std::move(message.parts.begin(), message.parts.end(), std::back_inserter(all.parts));
+    if (all.kind == Kind::finished) keep_first_and_last(all.parts);
   }
   if (answers.missing > 0) return;
   all.rank = options_.rank;

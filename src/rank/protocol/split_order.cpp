@@ -11,7 +11,7 @@ using Kind = WorldMessage::Kind;
 constexpr std::size_t kShown = 8;  ///< ranks that an error names
 
 Error disagreement(const std::vector<std::pair<int, std::string>>& ranks) {
-  std::string text = "the ranks disagree on what to split, and wait for one another:";
+  std::string text = "the ranks disagree on their host collectives, and wait for one another:";
   for (std::size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
     text +=
         (i == 0 ? " rank " : "; rank ") + std::to_string(ranks[i].first) + ": " + ranks[i].second;

@@ -14,14 +14,17 @@
 
 namespace troupe::rank_process {
 
-/// Rank 0's part in splits of communicators: a rank splits one only when all of its ranks have said
-/// that they are about to, and ranks that will never agree are found at once.
+/// Rank 0's part in splits of communicators, and in the other host collectives of a run: a rank
+/// begins one only when all ranks of the communicator have said that they are about to, and ranks
+/// that will never agree are found at once.
 ///
 /// A rank that is about to split says so (`splitting`) and waits. When all ranks of the
-/// communicator have said the same, each is told to go on (`split_agreed`). A rank that waits,
-/// waits for every rank of its communicator. So the ranks can never go on
-/// - if they wait for one another in a circle: each in the split of a communicator which the next
-///   one is in, while that waits in another split;
+/// communicator have said the same, each is told to go on (`split_agreed`), and goes on whatever
+/// happens to device hosts. A rank that a fault keeps from a host collective of its run therefore
+/// holds nobody up: those that wait for it here give up (`split_given_up`), and none has begun.
+/// A rank that waits, waits for every rank of its communicator. So the ranks can never go on
+/// - if they wait for one another in a circle: each in a call of a communicator which the next
+///   one is in, while that waits in another call;
 /// - if a rank has used up the same turn of the communicator (its host collectives are numbered)
 ///   for another host collective;
 /// - if a rank has ended its program.

@@ -31,6 +31,7 @@ WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
       finished_(static_cast<std::size_t>(options.size)),
       standby_world_(options.standby, options.size, broadcast_) {
   flushed_.begin(newest_.size(), -1);
+  forget_finished();
 }
 
 void WorldSupervisor::start(TimePoint now) {
@@ -73,9 +74,11 @@ void WorldSupervisor::tick(TimePoint now) {
   if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
   const auto again = next(phase_, Event::deadline);
   if (!again || rounds_ >= options_.max_rounds) {
-    return stop(Errc::timeout, 0,
-                "phase " + std::string(to_string(phase_)) +
-                    " outlasted its deadline; waited for rank " + waited_for());
+    return stop(
+        Errc::timeout, 0,
+        "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
+            waited_for() +
+            (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : ""));
   }
   begin_round(*again, now);
 }
@@ -188,7 +191,7 @@ void WorldSupervisor::begin_round(Phase first, TimePoint now) {
         Errc::budget_exhausted, 0,
         "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds");
   }
-  std::fill(finished_.begin(), finished_.end(), false);
+  forget_finished();
   enter(first, now);
 }
 
@@ -310,8 +313,9 @@ void WorldSupervisor::committed(const WorldMessage& message) {
   const auto first = newest_.begin() + message.rank;
   std::for_each(first, first + message.covered,
                 [&](std::int64_t& newest) { newest = std::max(newest, message.step); });
+  judge_end_of_run();
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
-  if (everywhere <= stable_) return;
+  if (stopped_ || everywhere <= stable_) return;
   stable_ = everywhere;
   broadcast_({.kind = Kind::stable,
               .round = round_,
@@ -324,12 +328,42 @@ void WorldSupervisor::finished(const WorldMessage& message) {
   if (phase_ != Phase::active || message.epoch != epoch_)
     return;  // it will be rolled back, and finish again
   std::fill_n(finished_.begin() + message.rank, message.covered, true);
-  if (!std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; })) return;
-  std::fill(finished_.begin(), finished_.end(), false);
+  for (const auto& part : message.parts) {
+    if (part.iteration < first_end_.step) first_end_ = {part.iteration, part.rank};
+    if (part.iteration > last_end_.step) last_end_ = {part.iteration, part.rank};
+  }
+  judge_end_of_run();
+  if (stopped_ || !std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; }))
+    return;
+  const auto step = first_end_.step;
+  forget_finished();
   std::fill(newest_.begin(), newest_.end(), -1);
   flushed_.begin(newest_.size(), -1);
   stable_ = -1;
-  broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
+  broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_, .step = step});
+}
+
+void WorldSupervisor::forget_finished() {
+  std::fill(finished_.begin(), finished_.end(), false);
+  first_end_ = {kAnyStep, 0};
+  last_end_ = {-1, 0};
+}
+
+void WorldSupervisor::judge_end_of_run() {
+  if (first_end_.step == kAnyStep) return;
+  const auto has_ended = "the ranks disagree on the end of the run: rank " +
+                         std::to_string(first_end_.rank) + " has ended it with step " +
+                         std::to_string(first_end_.step) + ", rank ";
+  if (last_end_.step > first_end_.step)
+    return stop(Errc::invalid, 0,
+                has_ended + std::to_string(last_end_.rank) + " with step " +
+                    std::to_string(last_end_.step));
+  for (std::size_t rank = 0; rank < newest_.size(); ++rank) {
+    if (newest_[rank] == kAnyStep || newest_[rank] <= first_end_.step) continue;
+    return stop(Errc::invalid, 0,
+                has_ended + std::to_string(rank) + " has gone on to a commit of step " +
+                    std::to_string(newest_[rank]));
+  }
 }
 
 /// The ranks leave the run at different places: collectives of some wait for others that will never

@@ -95,6 +95,9 @@ class WorldSupervisor {
   void flushed(const WorldMessage& message);
   void committed(const WorldMessage& message);
   void finished(const WorldMessage& message);
+  void forget_finished();
+  /// Ranks that end a run with different steps, or go on behind the end of others, disagree.
+  void judge_end_of_run();
   void left(const WorldMessage& message, TimePoint now);
   void stop(Errc code, std::int32_t native, const std::string& text);
   void late(const WorldMessage& message);
@@ -118,6 +121,12 @@ class WorldSupervisor {
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  /// The first and the last step with which a rank has ended the run; kAnyStep, -1: none has.
+  struct End {
+    std::int64_t step;
+    std::int32_t rank;
+  };
+  End first_end_{}, last_end_{};
   std::int64_t left_ = -1;                     ///< the newest run that a rank has left
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active

@@ -111,10 +111,20 @@ Result<void> RunLoop::make_share(const std::function<void()>& make) {
     make();
     checkpoint_->forget();  // scratch that was lost on the way is of use again
     return settle_commands();
+  } catch (...) {  // the others wait in here for this rank's outcome
+    return thrown();
+  }
+}
+
+Error RunLoop::thrown() {
+  try {
+    throw;
   } catch (const Exception& e) {
     return e.error();
-  } catch (const std::exception& e) {  // the others wait in here for this rank's outcome
-    return Error{Errc::invalid, 0, std::string("the program has thrown: ") + e.what()};
+  } catch (const std::exception& e) {
+    return {Errc::invalid, 0, std::string("the program has thrown: ") + e.what()};
+  } catch (...) {
+    return {Errc::invalid, 0, "the program has thrown an exception that is no std::exception"};
   }
 }
 
@@ -131,7 +141,7 @@ std::optional<SavedState> RunLoop::newest_state() {
   auto memory = MemoryState::find(everyone, held());
   if (memory.ok() && (*memory)->step() >= on_disk) return SavedState(std::move(*memory));
   if (on_disk < 0) return std::nullopt;
-  auto found = find_state(everyone, states_, on_disk);
+  auto found = find_state(everyone, states_, on_disk, true);
   if (!found) throw CollectiveException(found.error());
   return *found;
 }

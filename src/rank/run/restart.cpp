@@ -72,6 +72,24 @@ Result<void> same_entries(const std::vector<SavedEntry>& saved, const Checkpoint
   return {};
 }
 
+/// Why a state is not taken up, though it is whole; empty: it is taken up.
+std::string of_another_problem(const HostGroup& group, const Generations& generations,
+                               const Manifest& manifest, bool in_run) {
+  auto other = difference(manifest.fingerprint, generations.fingerprint());
+  // Another number of ranks may add up in another order, and end a run with another step.
+  if (!other.empty() || !in_run || std::ssize(manifest.parts) != group.size()) return other;
+  const auto& now = generations.ends();
+  for (std::size_t run = 0; run < now.size() && run < manifest.ends.size(); ++run) {
+    if (manifest.ends[run] == now[run]) continue;
+    const auto words = [](std::int64_t end) {
+      return end == kNoEnd ? std::string("an error") : "step " + std::to_string(end);
+    };
+    return "run " + std::to_string(run + 1) + " of the program had ended with " +
+           words(manifest.ends[run]) + ", and not with " + words(now[run]);
+  }
+  return {};
+}
+
 }  // namespace
 
 SaveOptions with_defaults(SaveOptions options, const SaveOptions& program) {
@@ -95,7 +113,8 @@ Result<Fingerprint> fingerprint_of(const SaveOptions& options) {
   return fingerprint;
 }
 
-Result<Generations> states_of(const HostGroup& group, const SaveOptions& options) {
+Result<Generations> states_of(const HostGroup& group, const SaveOptions& options,
+                              const Ends& ends) {
   auto mine = group.rank() == 0 ? fingerprint_of(options) : Result<Fingerprint>(Fingerprint());
   const auto good = mine.ok() ? Result<void>() : Result<void>(mine.error());
   if (auto agreed = group.agree(good); !agreed) return agreed.error();
@@ -108,17 +127,23 @@ Result<Generations> states_of(const HostGroup& group, const SaveOptions& options
     all.emplace(text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1));
     at = end + 1;
   }
-  return Generations(folder_of(options), all);
+  return Generations(folder_of(options), all, ends);
+}
+
+Result<Generations> newest_states_of(const HostGroup& group, const SaveOptions& options) {
+  const std::uint64_t mine = group.rank() == 0 ? Generations::newest_run(folder_of(options)) : 1;
+  const auto run = group.gather(mine).front();
+  return states_of(group, options, Ends(run - 1, kNoEnd));
 }
 
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
-                                             std::int64_t wanted) {
+                                             std::int64_t wanted, bool in_run) {
   const auto list = candidates(group, generations, wanted);
   std::string complaints;
   for (const auto& candidate : list) {
     std::vector<std::string> bad{candidate.problem};
     if (candidate.manifest) {
-      const auto other = difference(candidate.manifest->fingerprint, generations.fingerprint());
+      const auto other = of_another_problem(group, generations, *candidate.manifest, in_run);
       if (!other.empty()) {
         return Error{Errc::invalid, 0,
                      "the state of step " + std::to_string(candidate.step) + " in " +

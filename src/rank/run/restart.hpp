@@ -21,17 +21,23 @@ std::filesystem::path folder_of(const SaveOptions& options);
 /// The fingerprint of a run with these options, with what their input files hold. Errors: io.
 Result<Fingerprint> fingerprint_of(const SaveOptions& options);
 
-/// The states that `options` speak of. All of the group call it: the fingerprint is that of the
-/// first. Errors, the same on all: io (an input file cannot be read).
-Result<Generations> states_of(const HostGroup& group, const SaveOptions& options);
+/// The states that `options` speak of, of the run behind those that have ended so. All of the group
+/// call it: the fingerprint is that of the first. Errors, the same on all: io (an input file cannot
+/// be read).
+Result<Generations> states_of(const HostGroup& group, const SaveOptions& options, const Ends& ends);
+
+/// The same of the newest run that has left a state. All of the group call it.
+Result<Generations> newest_states_of(const HostGroup& group, const SaveOptions& options);
 
 /// Looks for a saved state on disk that is good as a whole: that of step `wanted`, or with
 /// SaveOptions::kNewest the newest; what is damaged costs a line of log and the one before it is
 /// taken. All of the group call it and get the same answer; each checks its share of the files.
 /// nullopt: nothing has been saved. Errors: io, with what is wrong with each state; invalid, if the
-/// state is of another problem (its fingerprint is not that of `generations`).
+/// state is of another problem: its fingerprint is not that of `generations` or, where as many
+/// ranks have saved it and the run is under way (`in_run`), its runs before have ended with other
+/// steps.
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
-                                             std::int64_t wanted);
+                                             std::int64_t wanted, bool in_run);
 
 /// What has been loaded, and how it came.
 struct Loaded {

@@ -1,12 +1,15 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "common/core/log.hpp"
 #include "rank/run/restart.hpp"
 #include "rank/run/run_loop.hpp"
 #include "rank/run/state_costs.hpp"
 #include "rank/store/direct_io.hpp"
+#include "rank/store/part_table.hpp"
 #include "rank/world/world_actor.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -24,6 +27,22 @@ std::string whoami() {
 
 }  // namespace
 
+Result<void> RunLoop::check_options() const {
+  const auto& [first_step, commit_every, stride] =
+      std::tie(options_->first_step, options_->commit_every, options_->stride);
+  if (commit_every < 1 || stride < 1 || first_step < 0)
+    return Error{Errc::invalid, 0,
+                 "RunOptions: first_step = " + std::to_string(first_step) + ", commit_every = " +
+                     std::to_string(commit_every) + ", stride = " + std::to_string(stride) +
+                     ": the first must not be negative, the others at least 1"};
+  if (commit_every % stride != 0 || first_step % stride != 0)
+    return Error{Errc::invalid, 0,
+                 "RunOptions: first_step = " + std::to_string(first_step) +
+                     " and commit_every = " + std::to_string(commit_every) +
+                     " must be multiples of stride = " + std::to_string(stride)};
+  return {};
+}
+
 void RunLoop::check_begin(const Result<void>& before) {
   auto outcome = before;
   if (ends_the_world(before.code())) outcome = {};  // which says so itself
@@ -37,6 +56,7 @@ void RunLoop::check_begin(const Result<void>& before) {
   } else if (!outcome.ok()) {
     (void)core_->device().port().take_error();  // it is told here
   }
+  if (outcome.ok()) outcome = check_options();
   if (auto agreed = core_->members().agree(outcome); !agreed)
     throw CollectiveException(agreed.error());
 }
@@ -84,14 +104,25 @@ void RunLoop::check_save_options() {
                         std::to_string(options_->stride) + " that are done at once"};
   if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
     auto lock = FolderLock::take(folder_of(save_), whoami());
-    outcome = lock.ok() ? Generations(folder_of(save_)).prepare() : Result<void>(lock.error());
+    outcome = lock.ok() ? Generations(folder_of(save_), {}, ends_before()).prepare()
+                        : Result<void>(lock.error());
     if (lock.ok()) folder_lock_ = std::move(*lock);
   }
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   if (save_.directory.empty()) return;
-  auto states = states_of(members, save_);
+  auto states = states_of(members, save_, ends_before());
   if (!states) throw CollectiveException(states.error());
   states_ = std::move(*states);
+}
+
+Ends& RunLoop::ends() {
+  return core_->history().ends[folder_of(save_).string()];
+}
+
+Ends RunLoop::ends_before() {
+  auto before = ends();
+  before.pop_back();
+  return before;
 }
 
 void RunLoop::choose_io() {
@@ -128,11 +159,17 @@ void RunLoop::check_room() {
 
 void RunLoop::begin_keeping() {
   const bool again = keeper_ != nullptr;
-  if (!again) core_->history().restarted_from = -1;
   std::unique_ptr<StateKeeper> keeper;
   // The one of the run before goes first: its memory is needed.
   if (!again) core_->status().exchange_keeper(nullptr).reset();
   if (!keeps()) return;
+  Result<void> outcome;
+  if (const auto entries = checkpoint_->saved_entries().size(); entries > kPartMaxEntries)
+    outcome = Error{Errc::invalid, 0,
+                    "a checkpoint of " + std::to_string(entries) + " entries: a state of at most " +
+                        std::to_string(kPartMaxEntries) + " can be saved, or kept by a partner"};
+  if (auto agreed = core_->members().agree(outcome); !agreed)
+    throw CollectiveException(agreed.error());
   const auto nodes = core_->members().gather(core_->mpi().node());
   keeper =
       std::make_unique<StateKeeper>(core_->members(), nodes, core_->shared_device(), *checkpoint_,
@@ -145,13 +182,21 @@ void RunLoop::begin_keeping() {
   core_->status().exchange_keeper(std::move(keeper)).reset();
 }
 
+std::int64_t RunLoop::wanted_state() {
+  if (save_.restart < 0) return save_.restart;
+  const auto& members = core_->members();
+  const bool mine = core_->history().step_taken.contains(folder_of(save_).string()) ||
+                    (members.rank() == 0 && states_.has_later_run());
+  const auto all = members.gather(static_cast<std::uint8_t>(mine));
+  const bool of_another_run = std::find(all.begin(), all.end(), 1) != all.end();
+  return of_another_run ? SaveOptions::kNewest : save_.restart;
+}
+
 void RunLoop::restart() {
   restarted_ = true;
-  if (save_.directory.empty() || save_.restart == SaveOptions::kNever ||
-      core_->history().restarted_names.contains(save_.name)) {
-    return;
-  }
-  auto found = find_state(core_->members(), states_, save_.restart);
+  if (save_.directory.empty() || save_.restart == SaveOptions::kNever) return;
+  const auto wanted = wanted_state();
+  auto found = find_state(core_->members(), states_, wanted, true);
   if (!found) throw CollectiveException(found.error());
   if (*found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
@@ -165,7 +210,7 @@ void RunLoop::restart() {
                 (*found)->parts());
   }
   restarted_ = true;
-  core_->history().restarted_names.insert(save_.name);
+  if (wanted >= 0) core_->history().step_taken.insert(folder_of(save_).string());
 }
 
 Result<void> RunLoop::load(const SavedState& state) {
@@ -189,10 +234,8 @@ Result<void> RunLoop::load(const SavedState& state) {
   try {
     options_->redistribute(state);
     return settle_commands();
-  } catch (const Exception& e) {
-    return e.error();
-  } catch (const std::exception& e) {  // the others wait for what they read of this rank's part
-    return Error{Errc::invalid, 0, std::string("the program has thrown: ") + e.what()};
+  } catch (...) {  // the others wait for what they read of this rank's part
+    return thrown();
   }
 }
 

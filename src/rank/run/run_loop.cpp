@@ -26,12 +26,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       options_(&options),
       save_(with_defaults(options.save.value_or(core.options().save), core.options().save)),
       first_(options.first_step),
-      from_(options.first_step) {
-  check(options.commit_every >= 1, "commit_every must be at least 1");
-  check(options.stride >= 1 && options.commit_every % options.stride == 0 &&
-            options.first_step % options.stride == 0,
-        "first_step and commit_every must be multiples of stride, and that at least 1");
-}
+      from_(options.first_step) {}
 
 void RunLoop::detach() {
   if (!std::exchange(attached_, false)) return;
@@ -42,6 +37,9 @@ void RunLoop::detach() {
 }
 
 Result<void> RunLoop::attach() {
+  const Error nested{Errc::invalid, 0,
+                     "World::run within another one, or beside it on another thread"};
+  if (core_->status().in_run()) throw Exception(nested);
   core_->end_abandoned_runs();
   auto& port = core_->device().port();
   // What was submitted before may run again on the next device host, but is not the run's to
@@ -51,8 +49,12 @@ Result<void> RunLoop::attach() {
                                  "World::run for what was submitted before it");
     return port.fence().reached.wait();
   }();
-  number_ = core_->status().begin_run();
+  const auto number = core_->status().begin_run();
+  if (!number) throw Exception(nested);
+  number_ = *number;
   attached_ = true;
+  core_->history().restarted_from = -1;
+  if (!save_.directory.empty()) ends().push_back(kNoEnd);
   began_ = port.fence().place;
   port.forget_since(began_);
   checkpoint_->forget();  // what a run before has committed
@@ -91,8 +93,10 @@ void RunLoop::run() {
     } else if (!save_.directory.empty()) {
       // It may be a member later, or what is left to write the state.
       const auto fingerprint = fingerprint_of(save_);
-      states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint);
+      states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint,
+                            ends_before());
     }
+    if (save_.restart == SaveOptions::kNever) states_.begin_anew();
     if (options_->prepare) prepare();
     if (member && !core_->status().has_other_members()) {  // else resize() does it
       choose_io();
@@ -104,6 +108,7 @@ void RunLoop::run() {
       }
     }
     loop();
+    if (!save_.directory.empty()) ends().back() = core_->status().end_of_run();
   } catch (const WorldStopped& e) {
     meet_at_the_end();
     if (!ends_the_world(e.code())) throw;
@@ -114,7 +119,7 @@ void RunLoop::run() {
   } catch (const CollectiveException&) {
     // The members end alike; for spectators the run has ended too.
     if (core_->options().shrink && !finished_)
-      (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_});
+      (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_, kAnyStep});
     throw;
   } catch (const Exception& e) {
     leave(e.error());
@@ -189,7 +194,6 @@ Step RunLoop::call_step(std::int64_t i) {
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
   for (std::int64_t i = from_;; i += options_->stride) {
-    const auto next = i + options_->stride;
     at_ = i;
     core_->whereabouts().set_step(i);
     if (interrupted()) throw Exception(kReformed);
@@ -197,10 +201,15 @@ void RunLoop::attempt() {
     if (rehearsal_) rehearsal_->before_step(i);
     const auto answer = call_step(i);
     throw_error();
+    std::int64_t next = 0;
+    const bool no_more = __builtin_add_overflow(i, options_->stride, &next);
+    if (no_more && answer != Step::done)
+      throw Exception(
+          {Errc::invalid, 0, "there is no number of a step behind " + std::to_string(i)});
     const bool ends = answer == Step::done || commit_is_due(next);
     if (ends) settle_timeline();
-    if (rehearsal_ && ends && rehearsal_->end(next)) return finish();
-    if (answer == Step::done) return finish();
+    if (rehearsal_ && ends && rehearsal_->end(next)) return finish(i);
+    if (answer == Step::done) return finish(i);
     if (!ends) continue;
     commit(next);
     if (rehearsal_) rehearsal_->begin(next);
@@ -291,7 +300,7 @@ void RunLoop::leave_if_failing(std::int64_t step) {
   throw Exception(kReformed);
 }
 
-void RunLoop::finish() {
+void RunLoop::finish(std::int64_t step) {
   const auto settled = settle_commands();
   throw_error();
   if (!settled.ok()) throw Exception(settled.error());
@@ -299,7 +308,7 @@ void RunLoop::finish() {
   core_->status().wait_stable(checkpoint_->newest());
   settle_keeper();
   throw_error();
-  (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_});
+  (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_, step});
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run for the other ranks' end of it",
                                Whereabouts::Sort::end_of_run);
   finished_ = core_->status().wait_finished(number_);
@@ -308,7 +317,7 @@ void RunLoop::finish() {
 }
 
 void RunLoop::stop(std::int64_t step) {
-  finish();
+  finish(step);
   const auto at = "asked to stop, at step " + std::to_string(step);
   // Without anything to go on from, to run the job again is to begin anew: that is no success of a
   // kind, and the one who asked shall know.

@@ -58,7 +58,11 @@ class RunLoop {
   void check_begin(const Result<void>& before);
   /// Has the program make that state, where it does so within the run: as often as faults undo it.
   void prepare();
+  [[nodiscard]] Result<void> check_options() const;
   void check_save_options();
+  /// The ends of the runs with the same folder of states; of this one and of those before it.
+  [[nodiscard]] Ends& ends();
+  [[nodiscard]] Ends ends_before();
   /// How states go to disk and come from there. All members call it.
   void choose_io();
   /// Whether there is room for the states; and what they cost, told once.
@@ -70,6 +74,9 @@ class RunLoop {
   /// The members' keepers of the state, which go on from what those before them have.
   void begin_keeping();
   void loop();
+  /// SaveOptions::restart, as far as this run goes: a step that is wanted is one of the newest run
+  /// that has left a state. All members call it.
+  [[nodiscard]] std::int64_t wanted_state();
   /// Loads what was saved, if anything was and this run is to go on from it.
   void restart();
   Result<void> load(const SavedState& state);
@@ -100,7 +107,8 @@ class RunLoop {
   /// or was lost; world_reformed.
   [[nodiscard]] Result<void> settle_commands();
   /// Ends the run on all ranks together, once all that it has submitted has ended well.
-  void finish();
+  /// `step`: the last that was done, or that of the last commit.
+  void finish(std::int64_t step);
   /// After the commit of a run that was asked to stop: throws requeue.
   [[noreturn]] void stop(std::int64_t step);
   /// The error of a world that has ended, with what is left to go on from.
@@ -120,6 +128,8 @@ class RunLoop {
   }
   /// What is overcome by going back to the last commit.
   [[nodiscard]] bool is_by_fault(Errc code) const;
+  /// The error of the exception that is being handled.
+  [[nodiscard]] static Error thrown();
 
   // resize.cpp: a world that goes on with other members
 

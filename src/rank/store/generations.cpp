@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPrefix = "step-", kRunPrefix = "run-";
 constexpr std::string_view kUnfinished = ".tmp";
 /// A state that makes room for another of its step, where the two cannot be exchanged at once.
 constexpr std::string_view kReplaced = ".old.tmp";
@@ -31,18 +31,48 @@ constexpr std::string_view kRemoved = ".gone.tmp";
 constexpr const char* kManifest = "manifest.json";
 constexpr std::size_t kMaxManifestBytes = std::size_t{256} << 20;
 constexpr std::uint64_t kMaxParts = 1u << 24;
+constexpr std::size_t kMaxRuns = 1u << 20;
+/// A state of a program's first run tells of no runs before, as states did that knew of one run.
+constexpr std::uint64_t kFirstRunFormat = 2, kFormat = 3;
 
-/// The step that a folder's name tells; nullopt: it is no saved state's.
-std::optional<std::int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::int64_t step = -1;
+/// The number that a name tells behind `prefix`, not below 0; nullopt: it is none of these names.
+std::optional<std::int64_t> number_of(const std::string& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t number = -1;
   const auto* const end = name.data() + name.size();
-  const auto [parsed, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (error != std::errc{} || parsed != end || step < 0 ||
-      name != std::string(kPrefix) + std::to_string(step)) {
+  const auto [parsed, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  if (error != std::errc{} || parsed != end || number < 0 ||
+      name != std::string(prefix) + std::to_string(number)) {
     return std::nullopt;
   }
-  return step;
+  return number;
+}
+
+/// The steps of which there is a state in a folder, newest first.
+std::vector<std::int64_t> steps_in(const fs::path& folder) {
+  std::vector<std::int64_t> steps;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (const auto step = number_of(it->path().filename().string(), kPrefix))
+      steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end(), std::greater<>());
+  return steps;
+}
+
+fs::path folder_of_run(const fs::path& base, std::size_t run) {
+  return run == 1 ? base : base / (std::string(kRunPrefix) + std::to_string(run));
+}
+
+/// The runs behind the first that have a folder.
+std::vector<std::size_t> later_runs(const fs::path& base) {
+  std::vector<std::size_t> runs;
+  std::error_code error;
+  for (fs::directory_iterator it(base, error), end; !error && it != end; it.increment(error)) {
+    const auto run = number_of(it->path().filename().string(), kRunPrefix);
+    if (run && *run > 1) runs.push_back(static_cast<std::size_t>(*run));
+  }
+  return runs;
 }
 
 Result<void> sync_folder(const fs::path& path) {
@@ -97,11 +127,13 @@ nlohmann::ordered_json body_of(const Manifest& manifest) {
   }
   nlohmann::ordered_json fingerprint = nlohmann::ordered_json::object();
   for (const auto& [name, value] : manifest.fingerprint) fingerprint[name] = value;
-  return {{"format", 2},
-          {"step", manifest.step},
-          {"ranks", manifest.parts.size()},
-          {"fingerprint", std::move(fingerprint)},
-          {"parts", std::move(parts)}};
+  nlohmann::ordered_json body = {{"format", manifest.ends.empty() ? kFirstRunFormat : kFormat},
+                                 {"step", manifest.step},
+                                 {"ranks", manifest.parts.size()},
+                                 {"fingerprint", std::move(fingerprint)}};
+  if (!manifest.ends.empty()) body["ends"] = manifest.ends;
+  body["parts"] = std::move(parts);
+  return body;
 }
 
 }  // namespace
@@ -123,19 +155,30 @@ Result<Manifest> parse_manifest(const std::string& text) {
     const auto value = it->get<std::uint64_t>();
     return value <= limit ? std::optional(value) : std::nullopt;
   };
-  if (number(json, "format", 2) != 2u) return wrong("its format is not 2");
+  const auto format = number(json, "format", kFormat);
+  if (format != kFirstRunFormat && format != kFormat) return wrong("its format is not 2 or 3");
   const auto step = number(json, "step", INT64_MAX), ranks = number(json, "ranks", kMaxParts);
   const auto parts = json.find("parts");
   if (!step || !ranks || *ranks < 1 || parts == json.end() || !parts->is_array() ||
       parts->size() != *ranks) {
     return wrong("step, ranks or parts are missing or contradict each other");
   }
-  Manifest manifest{static_cast<std::int64_t>(*step), {}, {}};
+  Manifest manifest{static_cast<std::int64_t>(*step), {}, {}, {}};
   const auto fingerprint = json.find("fingerprint");
   if (fingerprint == json.end() || !fingerprint->is_object()) return wrong("it has no fingerprint");
   for (const auto& [name, value] : fingerprint->items()) {
     if (!value.is_string()) return wrong("its fingerprint is malformed");
     manifest.fingerprint.emplace(name, value.get<std::string>());
+  }
+  if (format == kFormat) {
+    const auto ends = json.find("ends");
+    if (ends == json.end() || !ends->is_array() || ends->empty() || ends->size() >= kMaxRuns)
+      return wrong("it does not tell of the runs before");
+    for (const auto& end : *ends) {
+      if (!end.is_number_integer() || end.get<std::int64_t>() < kNoEnd)
+        return wrong("it does not tell of the runs before");
+      manifest.ends.push_back(end.get<std::int64_t>());
+    }
   }
   for (const auto& part : *parts) {
     if (!part.is_object()) return wrong("a part is no object");
@@ -150,6 +193,29 @@ Result<Manifest> parse_manifest(const std::string& text) {
   if (number(json, "crc32", UINT32_MAX) != checksum_of(body_of(manifest)))
     return wrong("its checksum is wrong");
   return manifest;
+}
+
+Generations::Generations(const fs::path& folder, const Fingerprint& fingerprint, Ends ends)
+    : base_(folder),
+      folder_(folder_of_run(folder, ends.size() + 1)),
+      fingerprint_(in_ascii(fingerprint)),
+      ends_(std::move(ends)) {}
+
+std::size_t Generations::newest_run(const fs::path& folder) {
+  std::size_t newest = 1;
+  for (const auto run : later_runs(folder)) {
+    if (run > newest && !steps_in(folder_of_run(folder, run)).empty()) newest = run;
+  }
+  return newest;
+}
+
+std::vector<fs::path> Generations::replaced_runs() const {
+  std::vector<fs::path> folders;
+  if (run() > 1) folders.push_back(base_);
+  for (const auto other : later_runs(base_)) {
+    if (other < run() || (other > run() && anew_)) folders.push_back(folder_of_run(base_, other));
+  }
+  return folders;
 }
 
 fs::path Generations::part(std::int64_t step, int part) const {
@@ -184,13 +250,7 @@ Result<void> Generations::prepare() const {
 }
 
 std::vector<std::int64_t> Generations::steps() const {
-  std::vector<std::int64_t> steps;
-  std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    if (const auto step = step_of(it->path().filename().string())) steps.push_back(*step);
-  }
-  std::sort(steps.begin(), steps.end(), std::greater<>());
-  return steps;
+  return steps_in(folder_);
 }
 
 Result<Manifest> Generations::manifest(std::int64_t step) const {
@@ -219,21 +279,29 @@ Result<fs::path> Generations::begin(std::int64_t step, int part) const {
 
 Result<void> Generations::publish(Manifest manifest) const {
   manifest.fingerprint = fingerprint_;
+  manifest.ends = ends_;
   const auto from = unfinished(manifest.step), to = part(manifest.step, 0).parent_path();
   const auto text = to_json(manifest);
   if (auto done = write_file(from / kManifest, std::as_bytes(std::span(text))); !done) return done;
   if (auto done = sync_folder(from); !done) return done;
   if (auto done = put_in_place(from, to); !done) return done;
   if (auto done = sync_folder(folder_); !done) return done;
+  if (auto done = sync_folder(base_); !done) return done;
   // Only now that the newest is there to stay may others go. They disappear as a whole first:
   // removing large files takes a while, and nobody shall find half a state.
   std::error_code ignored;
   std::vector<fs::path> leave{from, with(to, kReplaced)};
+  const auto remove = [&](const fs::path& folder, std::int64_t step) {
+    const auto state = folder / (std::string(kPrefix) + std::to_string(step));
+    fs::rename(state, leave.emplace_back(with(state, kRemoved)), ignored);
+  };
   int older = 0;
   for (const auto step : steps()) {
     if (step == manifest.step || (step < manifest.step && older++ == 0)) continue;
-    const auto state = part(step, 0).parent_path();
-    fs::rename(state, leave.emplace_back(with(state, kRemoved)), ignored);
+    remove(folder_, step);
+  }
+  for (const auto& folder : replaced_runs()) {
+    for (const auto step : steps_in(folder)) remove(folder, step);
   }
   for (const auto& folder : leave) fs::remove_all(folder, ignored);
   return {};

@@ -84,7 +84,6 @@ const PartTable::Place* PartTable::find(std::string_view name) const {
 }
 
 PartTable lay_out(std::span<const SavedEntry> entries) {
-  check(entries.size() <= kPartMaxEntries, "too many entries in a checkpoint");
   PartTable table;
   std::uint64_t at = head_bytes_of(entries.size());
   for (const auto& entry : entries) {

@@ -45,11 +45,11 @@ struct PartTable {
 
 inline constexpr std::size_t kPartHeaderBytes = 64;
 inline constexpr std::size_t kPartEntryBytes = 104;
-inline constexpr std::size_t kPartMaxEntries = 4096;
+inline constexpr std::size_t kPartMaxEntries = 1u << 14;
 inline constexpr std::uint64_t kPartAlignment = 512;
 
 /// Where the entries of a part will lie. Names must be distinct, of 1 to kSavedNameBytes
-/// characters; at most kPartMaxEntries.
+/// characters; at most kPartMaxEntries are read again.
 PartTable lay_out(std::span<const SavedEntry> entries);
 
 /// crc32 (zlib's) of any length.

@@ -21,12 +21,20 @@ std::string call_name(rank_process::WorldCore& core, const rank_process::GroupHa
 std::uint32_t number_of(const rank_process::GroupHandle* group) {
   return group != nullptr ? group->entry().number() : wire::kWorld;
 }
+/// A host collective begins: this rank waits in it while what is returned lives. In a run its ranks
+/// meet before, so that a fault finds all of them in it, and they end it, or none. `same`: what has
+/// to be the same on all ranks, beside the name.
 rank_process::Whereabouts::Wait host_call(rank_process::WorldCore& core,
                                           const rank_process::GroupHandle* group,
-                                          const rank_process::HostGroup& ranks, const char* name) {
+                                          const rank_process::HostGroup& ranks, const char* name,
+                                          const std::string& same = {}) {
+  const auto named = call_name(core, group, name);
+  if (core.status().in_run())
+    core.meet({number_of(group), ranks.calls() + 1, ranks.ranks(), named, name + same});
   ranks.count_call();
+  core.whereabouts().count_host_call();
   return {core.whereabouts(),
-          call_name(core, group, name),
+          named,
           rank_process::Whereabouts::Sort::host_call,
           {number_of(group), ranks.calls(), &ranks.ranks()}};
 }
@@ -52,7 +60,10 @@ int Collectives::size() const {
 }
 
 int Collectives::job_rank(int rank) const {
-  check(rank >= 0 && rank < size(), "job_rank of a rank that there is not");
+  if (rank < 0 || rank >= size())
+    throw Exception(
+        {Errc::invalid, 0,
+         "job_rank: there is no rank " + std::to_string(rank) + " of " + std::to_string(size())});
   const auto& ranks = is_group_ ? view_of(*core_, *group_).ranks : core_->members().ranks();
   return ranks[static_cast<std::size_t>(rank)];
 }
@@ -143,12 +154,17 @@ std::vector<std::string> Collectives::gather_text(const std::string& text) {
 }
 void Collectives::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   const auto& ranks = hosts();
-  const auto wait = host_call(*core_, group_.get(), ranks, "gather_values");
+  const auto wait = host_call(*core_, group_.get(), ranks, "gather_values",
+                              " of " + std::to_string(value.size()) + " bytes");
   ranks.all_gather(value, all);
 }
 std::vector<std::vector<std::byte>> Collectives::host_all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
   const auto& all = hosts();
+  if (std::ssize(outgoing) != all.size())
+    throw Exception({Errc::invalid, 0,
+                     "exchange_values: " + std::to_string(outgoing.size()) + " parts for " +
+                         std::to_string(all.size()) + " ranks"});
   const auto wait = host_call(*core_, group_.get(), all, "exchange_values");
   return all.all_to_all(outgoing);
 }

@@ -215,12 +215,10 @@ std::shared_ptr<GroupHandle> split(WorldCore& core, const HostGroup& parent,
   std::vector<std::pair<int, int>> chosen;  // key, rank in the job
   std::uint32_t number = 0;
   const auto said = [&] {
-    const Whereabouts::Wait wait(core.whereabouts(), choice.name, Whereabouts::Sort::host_call);
-    const auto agreed =
-        core.agree_on_split({choice.communicator, parent.calls() + 1, parent.ranks(), choice.name});
-    if (!agreed.ok() && agreed.code() == Errc::world_reformed) throw Exception(agreed.error());
-    if (!agreed.ok()) throw WorldStopped(agreed.error());
+    core.meet({choice.communicator, parent.calls() + 1, parent.ranks(), choice.name, "split"});
     parent.count_call();
+    core.whereabouts().count_host_call();
+    const Whereabouts::Wait wait(core.whereabouts(), choice.name, Whereabouts::Sort::host_call);
     return parent.gather_text(with_head(mine, std::as_bytes(std::span(dropped))));
   }();
   for (std::size_t i = 0; i < said.size(); ++i) {

@@ -67,17 +67,22 @@ class Whereabouts {
     const std::lock_guard lock(mutex_);
     step_ = step;
   }
-  /// The number of the host collective that begins, from 1.
-  std::uint64_t next_host_call() {
+  /// The number of the host collective that is about to begin, from 1.
+  [[nodiscard]] std::uint64_t next_host_call() const {
     const std::lock_guard lock(mutex_);
-    return ++host_calls_;
+    return host_calls_ + 1;
+  }
+  /// It begins, on all its ranks.
+  void count_host_call() {
+    const std::lock_guard lock(mutex_);
+    ++host_calls_;
   }
   /// The host collective that it waits in.
   [[nodiscard]] std::optional<HostCall> call() const {
     const std::lock_guard lock(mutex_);
     if (waits_.empty() || waits_.front().turn.ranks == nullptr) return std::nullopt;
     const auto& [what, since, sort, turn] = waits_.front();
-    return HostCall{turn.communicator, turn.number, *turn.ranks, what};
+    return HostCall{turn.communicator, turn.number, *turn.ranks, what, {}};
   }
   [[nodiscard]] bool at_the_end() const {
     const std::lock_guard lock(mutex_);

@@ -56,7 +56,8 @@ WorldActor::WorldActor(WorldCore* core, std::shared_ptr<Probe> probe)
            .phase_timeout = core->options().phase_timeout},
           [this](int to, const WorldMessage& message) { send_on(to, message); },
           [this](const WorldMessage& message) { member_.receive(message); }),
-      report_at_(core->options().stall_report) {
+      report_at_(core->options().stall_report),
+      late_program_at_(core->options().stall_report) {
   if (core->mpi().rank() != 0) return;
   supervisor_.emplace(
       WorldSupervisor::Options{.size = core->mpi().size(),
@@ -117,6 +118,7 @@ void WorldActor::on(Deadline) {
   }
   relay_.tick(context().now());
   look_at_progress();
+  look_at_program();
   // Only once the epoch has begun: a rank is called spectator as soon as the world is halted for
   // it.
   if (member_.spectator() && !left_gpu_ && member_.phase() == Phase::active &&
@@ -192,7 +194,7 @@ void WorldActor::on(Committed done) {
 
 void WorldActor::on(Finished done) {
   finished_ = done;
-  if (done.epoch == member_.epoch()) member_.finished();
+  if (done.epoch == member_.epoch()) member_.finished(done.step);
 }
 
 void WorldActor::on(EndEpoch end) {
@@ -406,6 +408,7 @@ void WorldActor::look_at_progress() {
   if (retired == port.submitted()) retired_since_ = {};
   retired_ = retired;
   const auto wait = waited();
+  if (core_->whereabouts().at_the_end()) return;  // the others may take their time
   if (wait < core_->options().stall_report) report_at_ = core_->options().stall_report;
   // A recovery's phases have deadlines of their own, which say who is late.
   if (core_->options().stall_report.count() == 0 || wait < report_at_ ||
@@ -413,6 +416,21 @@ void WorldActor::look_at_progress() {
     return;
   report_at_ = 2 * wait;
   relay_.up({.kind = WorldMessage::Kind::stalled, .rank = core_->mpi().rank()});
+}
+
+void WorldActor::look_at_program() {
+  const auto since = core_->status().recovery_waits_since();
+  if (!since) late_program_at_ = core_->options().stall_report;
+  if (!since || core_->options().stall_report.count() == 0) return;
+  const auto wait = SteadyClock::time() - *since;
+  if (wait < late_program_at_) return;
+  late_program_at_ = 2 * wait;
+  log::warn(
+      "world",
+      "a recovery has waited for {} s for this rank's program, which is {}: what it calls there "
+      "cannot be interrupted (MPI without troupe, say; host collectives of troupe can)",
+      std::chrono::duration_cast<std::chrono::seconds>(wait).count(),
+      core_->whereabouts().now().text);
 }
 
 void WorldActor::answer(std::uint32_t inquiry) {
@@ -429,9 +447,10 @@ void WorldActor::answer(std::uint32_t inquiry) {
              .rank = core_->mpi().rank(),
              .formation = inquiry,
              .step = where.step,
-             .repeated = where.ended_run   ? kEndedRun
-                         : where.host_call ? kInHostCall
-                                           : 0,
+             .repeated = where.ended_run                     ? kEndedRun
+                         : where.host_call                   ? kInHostCall
+                         : core_->whereabouts().at_the_end() ? kAtTheEnd
+                                                             : 0,
              .detect_us = std::chrono::duration_cast<std::chrono::microseconds>(waited()).count(),
              .text = text});
 }

@@ -50,6 +50,7 @@ struct Flushed {
 };
 struct Finished {
   std::uint32_t epoch, run;
+  std::int64_t step;  ///< that the run has ended with; kAnyStep: it was left
 };
 /// The program has left its run by an error of its own.
 struct Left {
@@ -140,7 +141,7 @@ class WorldActor
     core_->status().set_stable(step);
   }
   void stopping(std::int64_t since) override { core_->status().set_stopping(since); }
-  void all_finished() override { core_->status().set_finished(); }
+  void all_finished(std::int64_t step) override { core_->status().set_finished(step); }
   void run_left(std::int64_t run, int rank, const Error& error) override {
     core_->status().set_left(run, rank, error);
   }
@@ -161,6 +162,8 @@ class WorldActor
   /// This rank's GPU says that it is failing.
   void consider_leaving(const std::string& text);
   void look_at_progress();
+  /// A program that does not turn to a recovery is named: nothing else of the rank can tell.
+  void look_at_program();
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
   void report_inquiry();
@@ -197,8 +200,9 @@ class WorldActor
   std::optional<LibraryComparison> libraries_;  ///< on rank 0
   std::optional<SplitOrder> splits_;            ///< on rank 0
   std::uint64_t retired_ = 0;                   ///< commands, …
-  TimePoint retired_since_{};           ///< … not more since then while some were under way
-  std::chrono::nanoseconds report_at_;  ///< the wait after which the next report is due
+  TimePoint retired_since_{};                 ///< … not more since then while some were under way
+  std::chrono::nanoseconds report_at_;        ///< the wait after which the next report is due
+  std::chrono::nanoseconds late_program_at_;  ///< the same of look_at_program()
 };
 
 }  // namespace troupe::rank_process

@@ -170,7 +170,14 @@ void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
   });
 }
 
-Result<void> WorldCore::agree_on_split(const HostCall& call) {
+void WorldCore::meet(const HostCall& call) {
+  const Whereabouts::Wait wait(whereabouts_, call.name, Whereabouts::Sort::host_call);
+  const auto agreed = agree_on_call(call);
+  if (!agreed.ok() && agreed.code() == Errc::world_reformed) throw Exception(agreed.error());
+  if (!agreed.ok()) throw WorldStopped(agreed.error());
+}
+
+Result<void> WorldCore::agree_on_call(const HostCall& call) {
   if (call.ranks.size() < 2) return {};
   if (auto begun = status_.begin_split(); !begun) return begun;
   WorldMessage message{
@@ -191,7 +198,7 @@ void WorldCore::end_abandoned_runs() {
   const Whereabouts::Wait wait(whereabouts_, "World::run for the end of the run before");
   while (const auto left = status_.wait_for_abandoned_run()) {
     const auto [run, epoch] = *left;
-    (void)actor_.tell(world_message::Finished{epoch, run});
+    (void)actor_.tell(world_message::Finished{epoch, run, kAnyStep});
     status_.wait_for_its_end(epoch);
   }
 }

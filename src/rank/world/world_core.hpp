@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,12 +31,15 @@ class WorldActor;
 
 /// What the runs of a program leave to those that follow. The program's thread.
 struct RunHistory {
-  std::set<std::string> restarted_names;  ///< of runs that have looked for a state to go on from
-  std::int64_t restarted_from = -1;       ///< the step from disk that the newest run began with
-  std::string costs_told;                 ///< of the state of the last run
-  std::string io_told;                    ///< how states go to disk, likewise
-  bool stay_told = false;                 ///< that a failing GPU stays
-  bool rehearsed = false;                 ///< any of them
+  /// By the folder of their states: with which step each run has ended that keeps its states there.
+  /// The one that is under way is the last.
+  std::map<std::string, Ends> ends;
+  std::set<std::string> step_taken;  ///< folders of which a run has taken the state that was wanted
+  std::int64_t restarted_from = -1;  ///< the step from disk that the newest run began with
+  std::string costs_told;            ///< of the state of the last run
+  std::string io_told;               ///< how states go to disk, likewise
+  bool stay_told = false;            ///< that a failing GPU stays
+  bool rehearsed = false;            ///< any of them
 };
 
 /// What stands behind a World: its parts, which it opens and closes in order. What the world is at
@@ -102,9 +106,10 @@ class WorldCore {
 
   // The program's thread.
 
-  /// Waits until all ranks of the communicator have come to this split: see SplitOrder. Errors:
-  /// what ended the world; in a run, which a fault ends, world_reformed.
-  Result<void> agree_on_split(const HostCall& call);
+  /// Waits until all ranks of the communicator have come to this host collective: see SplitOrder.
+  /// From then on none of them gives it up. Throws WorldStopped; in a run, which a fault ends,
+  /// Exception (world_reformed), on all of these ranks or on none.
+  void meet(const HostCall& call);
   /// There is a group that standbys may not have formed, or one of theirs was freed.
   void groups_changed();
   /// Until everything that this rank has submitted or asked of others has ended.
@@ -124,6 +129,7 @@ class WorldCore {
 
  private:
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Options options);
+  Result<void> agree_on_call(const HostCall& call);
   [[nodiscard]] CollectiveCheck::Place place_in(std::uint32_t group) const;
   void open_actors(Scheduler& scheduler);
 

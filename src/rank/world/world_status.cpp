@@ -104,8 +104,14 @@ bool WorldStatus::ask_restore(std::uint32_t round, std::int64_t step) {
   // needed, for theirs is made from it.
   if (!attached_ || watches() || newest_.number != settled_) return false;
   restore_ = Restore{round, step};
+  if (!waits_since_) waits_since_ = SteadyClock::time();
   changed_.notify_all();
   return true;
+}
+
+std::optional<TimePoint> WorldStatus::recovery_waits_since() const {
+  const std::lock_guard lock(mutex_);
+  return waits_since_;
 }
 
 void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
@@ -120,6 +126,7 @@ void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
     parts_.actors->set_excluded(excluded);
   }
   active_ = true;
+  waits_since_.reset();
   standby_ = false;  // the device says it again
   epoch_ = epoch;
   all_flushed_ = stable_ = stable;
@@ -161,9 +168,10 @@ void WorldStatus::set_stopping(std::int64_t since) {
   if (!stopping_since_) stopping_since_ = since;
 }
 
-void WorldStatus::set_finished() {
+void WorldStatus::set_finished(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   ++finished_runs_;
+  end_ = step == kAnyStep ? kNoEnd : step;
   all_flushed_ = stable_ = -1;
   if (keeper_) keeper_->stopped();            // what is not stable now never will be
   if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
@@ -186,6 +194,7 @@ void WorldStatus::fail_commit(const Error& error) {
 void WorldStatus::stop(const Error& error) {
   const std::lock_guard lock(mutex_);
   stopped_ = error;
+  waits_since_.reset();
   active_ = false;
   if (keeper_) keeper_->stopped();
   parts_.port->set_epoch(Epoch(0));
@@ -283,13 +292,15 @@ Result<void> WorldStatus::begin_split() {
 std::optional<Result<void>> WorldStatus::wait_for_split(const HostCall& call, bool gives_up) {
   std::unique_lock lock(mutex_);
   const auto answered = [&] {
-    return stopped_ || (split_answer_ && split_answer_->communicator == call.communicator &&
-                        split_answer_->number == call.number);
+    return split_answer_ && split_answer_->communicator == call.communicator &&
+           split_answer_->number == call.number;
   };
-  changed_.wait(lock, [&] { return answered() || (gives_up && attached_ && is_interrupted()); });
-  if (!answered()) return std::nullopt;
+  changed_.wait(
+      lock, [&] { return stopped_ || answered() || (gives_up && attached_ && is_interrupted()); });
+  // The answer comes first: the others have it too, and go on.
+  if (answered()) return split_answer_->code == Errc::ok ? Result<void>() : kReformed;
   if (stopped_) return *stopped_;
-  return split_answer_->code == Errc::ok ? Result<void>() : kReformed;
+  return std::nullopt;
 }
 
 void WorldStatus::wait_stable(std::int64_t step) {
@@ -336,9 +347,14 @@ void WorldStatus::wait_for_its_end(std::uint32_t epoch) {
 
 // RunLoop
 
-std::uint32_t WorldStatus::begin_run() {
+std::int64_t WorldStatus::end_of_run() const {
   const std::lock_guard lock(mutex_);
-  check(!attached_, "one run at a time");
+  return end_;
+}
+
+std::optional<std::uint32_t> WorldStatus::begin_run() {
+  const std::lock_guard lock(mutex_);
+  if (attached_) return std::nullopt;
   attached_ = true;
   commit_error_.reset();
   if (!active_) parts_.port->close_gate(kReformed);
@@ -348,6 +364,7 @@ std::uint32_t WorldStatus::begin_run() {
 std::optional<WorldStatus::Restore> WorldStatus::end_run() {
   const std::lock_guard lock(mutex_);
   attached_ = false;
+  waits_since_.reset();
   whereabouts_->set_step(-1);
   if (stopped_) return std::nullopt;
   parts_.port->open_gate();
@@ -386,6 +403,7 @@ void WorldStatus::resume(const ProgramPlace& place) {
 std::optional<WorldStatus::Restore> WorldStatus::wait_for_recovery(const ProgramPlace& place) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || is_left() || restore_ || has_new_epoch(); });
+  waits_since_.reset();
   throw_if_ended();
   if (restore_) return std::exchange(restore_, std::nullopt);
   resume(place);

@@ -93,7 +93,7 @@ class WorldStatus {
   void set_all_flushed(std::int64_t step);
   void set_stable(std::int64_t step);
   void set_stopping(std::int64_t since);
-  void set_finished();
+  void set_finished(std::int64_t step);
   /// The run of this number has ended, for a rank has left it; and so has its epoch.
   void set_left(std::int64_t run, int rank, const Error& error);
   void fail_commit(const Error& error);
@@ -116,6 +116,9 @@ class WorldStatus {
   /// The ranks of the job that are out of the newest epoch.
   [[nodiscard]] const std::vector<std::int32_t>& excluded() const noexcept { return excluded_; }
 
+  /// Since when a recovery waits for the program to turn to it; nullopt: it does not.
+  [[nodiscard]] std::optional<TimePoint> recovery_waits_since() const;
+
   // The program's thread, outside of runs and in them.
 
   Result<Epoch> wait_active();
@@ -129,7 +132,8 @@ class WorldStatus {
   Result<ActiveEpoch> wait_for_epoch();
   /// Waits until this epoch has ended, for so long at most.
   bool wait_for_end_of_epoch(std::uint32_t epoch, std::chrono::nanoseconds limit);
-  /// A split is about to be asked for. Errors: those of wait_for_split().
+  /// A split, or another host collective in a run, is about to be asked for. Errors: those of
+  /// wait_for_split().
   Result<void> begin_split();
   /// Waits for rank 0's answer. nullopt: a fault came first, in a run, where `gives_up`. Errors:
   /// what ended the world; world_reformed.
@@ -156,8 +160,11 @@ class WorldStatus {
 
   /// Why this rank's GPU is to be left; nullopt: it is not.
   [[nodiscard]] std::optional<std::string> failing() const;
-  /// The run takes faults into its hands. Its number in the program.
-  std::uint32_t begin_run();
+  /// The run takes faults into its hands. Its number in the program; nullopt: another one has not
+  /// ended.
+  std::optional<std::uint32_t> begin_run();
+  /// The last step of the run that has ended last on all ranks; kNoEnd: it was left.
+  [[nodiscard]] std::int64_t end_of_run() const;
   /// A recovery's order to go back to the last common commit.
   struct Restore {
     std::uint32_t round;
@@ -258,12 +265,14 @@ class WorldStatus {
   std::uint64_t commits_ = 0;                   ///< that all ranks have
   std::optional<Error> commit_error_;           ///< why a commit of this run will never be stable
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
+  std::int64_t end_ = kNoEnd;                   ///< see end_of_run()
   struct Left {
     std::int64_t run;
     Error error;
   };
   std::optional<Left> left_;  ///< the newest run that a rank has left by an error of its own
   std::optional<Restore> restore_;
+  std::optional<TimePoint> waits_since_;        ///< see recovery_waits_since()
   std::optional<SplitAnswer> split_answer_;     ///< the newest
   std::optional<std::int64_t> stopping_since_;  ///< see FollowerActions::stopping
   std::unique_ptr<StateKeeper> keeper_;         ///< replaced by the program's thread alone
