@@ -173,6 +173,8 @@ RoundKind Generator::draw_kind() {
       kind = RoundKind::pieces;
     else if (n < 48)
       kind = RoundKind::distributed;
+    else if (n < 51)
+      kind = RoundKind::helped;
     if (recipe_.rounds.empty() || recipe_.rounds.contains(kind)) return kind;
   }
 }
@@ -192,6 +194,7 @@ void Generator::make_round() {
     case RoundKind::versions:
     case RoundKind::pieces:
     case RoundKind::recorded:
+    case RoundKind::helped:
     case RoundKind::failing: round.special = static_cast<int>(random_.between(5, 40)); break;
     case RoundKind::distributed: round.special = static_cast<int>(random_.between(4, 16)); break;
     case RoundKind::slabs: round.special = static_cast<int>(random_.between(20, 120)); break;

@@ -150,7 +150,7 @@ troupe::Program this_program() {
             {"off", "on", "many"}},
            {"rounds", OptionType::list, "", "KIND,...",
             "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces, "
-            "recorded, distributed; with "
+            "recorded, distributed, helped; with "
             "--on-loss shrink all are of the kind members"},
            {"collectives", OptionType::flag, "on", "on|off", "let programs have collectives"},
            {"tokens", OptionType::flag, "on", "on|off",

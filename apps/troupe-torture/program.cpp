@@ -31,8 +31,8 @@ constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
 constexpr std::string_view kRounds[kRoundKindCount] = {
-    "free",  "run",    "held",     "versions",    "failing",
-    "slabs", "pieces", "recorded", "distributed", "members"};
+    "free",   "run",      "held",        "versions", "failing", "slabs",
+    "pieces", "recorded", "distributed", "helped",   "members"};
 
 /// FNV-1a over numbers.
 class Hash {

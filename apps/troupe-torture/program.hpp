@@ -274,6 +274,7 @@ enum class RoundKind : std::uint8_t {
   pieces,       ///< transfers of many pieces, while all threads wait for something
   recorded,     ///< a run whose steps are recorded sequences
   distributed,  ///< a run of products and transforms that are spread over a grid of all ranks
+  helped,       ///< a run whose steps have functions of futures, actors and threads do their work
   members       ///< a run in a world that loses ranks for good and gets them back
 };
 inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::members) + 1;
@@ -287,8 +288,8 @@ struct Round {
   std::int64_t steps = 1;         ///< run: steps
   std::int64_t commit_every = 1;  ///< run: steps between commits
   std::int64_t stop_at = -1;      ///< run: the step at which its end is asked for; -1: none
-  int special = 0;  ///< held: the rank that comes late; slabs: how many; recorded, distributed:
-                    ///< steps; members: waits for all
+  int special = 0;  ///< held: the rank that comes late; slabs: how many; recorded, distributed,
+                    ///< helped: steps; members: waits for all
   /// By step (one unless it is a run), rank and thread.
   std::vector<std::vector<std::vector<std::vector<Operation>>>> scripts;
 };

@@ -300,7 +300,10 @@ void Runner::play_step(const std::vector<std::vector<Operation>>& scripts) {
           }};
   Threads threads;
   for (const auto& script : scripts)
-    threads.start([&] { player_.play(script, *hands_, listener); });
+    threads.start([&, timeline = World::timeline()] {
+      const Timeline::Scope scope(timeline);
+      player_.play(script, *hands_, listener);
+    });
   threads.join();
 }
 

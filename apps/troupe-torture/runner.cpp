@@ -145,6 +145,7 @@ void Runner::run(const Program& program) {
       case RoundKind::pieces: play_pieces(round); break;
       case RoundKind::recorded: play_recorded(round); break;
       case RoundKind::distributed: play_distributed(round); break;
+      case RoundKind::helped: play_helped(round); break;
       case RoundKind::members: break;  // see Members
     }
     if (!oracle_->inexact()) continue;

@@ -120,6 +120,9 @@ class Runner {
   // distributed_rounds.cpp
   void play_distributed(const Round& round);
 
+  // helped_rounds.cpp
+  void play_helped(const Round& round);
+
   Runtime& runtime_;
   World& world_;
   Device& device_;
