@@ -243,7 +243,7 @@ Result<void> Reduce::check() const {
   modes.each([&](auto i) { return loops.strides[kA][i] > 0; }, "a mode is not in a");
   if (checks.ok() && (reduction == Binary::max || reduction == Binary::min) &&
       modes.lacks_elements(loops.strides[kA]) && !modes.lacks_elements(loops.strides[kD]))
-    checks.require(false, "no elements have neither a largest nor a smallest one");
+    checks.require(false, "no elements have a largest or a smallest one");
   modes.tensor("a", a, loops.strides[kA], dtype);
   add_addend(modes, "c", c, beta, loops.strides[kD], dtype);
   modes.tensor("d", d, loops.strides[kD], dtype);
