@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "common/core/narrow_float.hpp"
 #include "mpi_tests.hpp"
 
 // Every collective, dtype and reduction against the answer computed here. Values are such that
@@ -336,69 +335,6 @@ void mismatches(Context& c) {
   (void)c.device().take_error();
 }
 
-/// NaN is the largest and the smallest of numbers, whichever rank has it, and a mean is finite
-/// where the exact one is, though the sum is not.
-template <class T>
-void not_finite(Context& c, double largest) {
-  const int size = c.size(), me = c.rank();
-  // NCCL promises none of this.
-  if (c.device().info().engine != "cpu") return;
-  const auto is_nan = [](const T& x) {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::isnan(x);
-    else
-      return std::isnan(widen(x));
-  };
-  const auto nan = [] {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::numeric_limits<T>::quiet_NaN();
-    else
-      return troupe::narrow<T>(std::numeric_limits<float>::quiet_NaN());
-  }();
-  const auto name = std::string(" of ") + std::string(to_string(dtype_of<T>));
-  const std::int64_t length = 100'000 / size;  // several segments for each rank
-  for (const auto op : {ReduceOp::min, ReduceOp::max}) {
-    std::vector<T> values(static_cast<std::size_t>(length * size), from_double<T>(me + 1));
-    for (std::int64_t i = me; i < std::ssize(values); i += 3 * size)
-      values[static_cast<std::size_t>(i)] = nan;
-    const auto x = c.device().alloc<T>(length * size), y = c.device().alloc<T>(length * size),
-               part = c.device().alloc<T>(length);
-    c.device().upload<T>(values, x).get();
-    const auto check = [&](const GpuRef<T>& result, std::int64_t first, const std::string& what) {
-      const auto got = c.device().download(result);
-      const auto expected = from_double<T>(op == ReduceOp::min ? 1 : size);
-      for (std::size_t i = 0; i < got.size(); ++i) {
-        const bool spoilt = (first + static_cast<std::int64_t>(i)) % (3 * size) < size;
-        if (spoilt ? is_nan(got[i]) : same(got[i], expected)) continue;
-        return c.expect(false, what + " of NaN" + name + ": element " + std::to_string(i));
-      }
-    };
-    c.ranks().all_reduce(x, y, op);
-    check(y, 0, "all_reduce");
-    c.ranks().reduce_scatter(x, part, op);
-    check(part, me * length, "reduce_scatter");
-    c.ranks().reduce(x, me == size - 1 ? y : GpuRef<T>(), op, Rank(size - 1)).get();
-    if (me == size - 1) check(y, 0, "reduce");
-  }
-  // The sums of the first two are beyond the range, those of the third are so by turns.
-  const auto most = from_double<T>(largest);
-  const auto less = [&]() -> T {
-    if constexpr (std::is_floating_point_v<T>)
-      return -most;
-    else
-      return troupe::narrow<T>(-widen(most));
-  }();
-  const std::vector<T> large{most, less, me % 2 == 0 ? most : less};
-  const auto x = c.device().alloc<T>(3), y = c.device().alloc<T>(3);
-  c.device().upload<T>(large, x).get();
-  c.ranks().all_reduce(x, y, ReduceOp::avg);
-  const auto means = c.device().download(y);
-  c.expect(same(means[0], most) && same(means[1], less), "the mean of the largest numbers" + name);
-  c.expect(!is_nan(means[2]), "the mean of the largest numbers of both signs" + name);
-  c.ranks().reduce(x, me == 0 ? y : GpuRef<T>(), ReduceOp::avg, Rank(0)).get();
-  if (me == 0) c.expect(same(c.device().download(y)[0], most), "reduce to the mean" + name);
-}
-
 /// Several collectives as one operation: the same numbers, one end, and one error.
 void bundles(Context& c) {
   const int size = c.size(), me = c.rank();
@@ -492,11 +428,7 @@ void collectives(Context& c) {
   for_types(c, Reducible{}, true);
   for_types(c, Complex{}, false);
   scaled_alone(c);
-  not_finite<float>(c, double{std::numeric_limits<float>::max()});
-  not_finite<double>(c, std::numeric_limits<double>::max());
-  not_finite<Half>(c, 65504);
-  not_finite<BFloat16>(c, 0x1.fep127);
-  not_finite<Float8E5M2>(c, 57344);
+  collective_limits(c);
   // GPUs take other ways with long arrays; the CPU engine takes the same with all of several
   // pieces.
   const bool gpus = c.device().info().engine == "cuda";

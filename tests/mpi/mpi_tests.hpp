@@ -131,6 +131,8 @@ void sequence_first_use(Context& c);
 void sequence_differences(Context& c);
 void sequence_faults(Context& c);
 void recorded_steps(Context& c);
+/// A part of collectives().
+void collective_limits(Context& c);
 void collectives(Context& c);
 void group_collectives(Context& c);
 void splits(Context& c);
