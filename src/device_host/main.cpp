@@ -27,7 +27,7 @@ bool number(const char* text, T& value) {
   return error == std::errc{} && parsed == end;
 }
 
-/// What this process shares with its rank; nullptr: it has none yet.
+/// The memory that this process shares with its rank; nullptr: none yet.
 troupe::wire::PortHeader* shared = nullptr;
 
 int usage() {
@@ -45,8 +45,8 @@ extern "C" __attribute__((visibility("default"))) int mkstemp(char* path) {
   return fd;
 }
 
-/// What assert() calls, here before the C library's: a kernel on the cpu engine, a function of the
-/// program's or a library may fail one, and the error that the program sees shall say which.
+/// assert() calls this instead of the C library's function: a kernel on the cpu engine, a function
+/// of the program's or a library may fail one, and the error that the program sees says which.
 extern "C" __attribute__((visibility("default"))) void __assert_fail(
     const char* assertion, const char* file, unsigned line, const char* function) noexcept {
   char text[troupe::wire::LastWords::kCapacity + 1];

@@ -202,7 +202,7 @@ TEST(KernelCache, AnEntryOfChangedFilesIsNone) {
   EXPECT_FALSE(taken()) << "a header is gone";
 }
 
-/// What it holds is run as code.
+/// An entry is run as code.
 TEST(KernelCache, AnEntryThatOthersMayHaveWrittenIsNotTaken) {
   const Scratch scratch;
   KernelCache cache(scratch.path / "cache");

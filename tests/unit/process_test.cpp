@@ -153,7 +153,7 @@ ChildProcess start_family(Pipe& pipe, std::vector<std::string> arguments) {
   EXPECT_EQ(::read(pipe.reading.get(), &byte, 1), 1) << "they are not up";
   return child;
 }
-/// Whether all that have the writing end have ended.
+/// True once all that have the writing end have ended.
 bool all_ended(const Pipe& pipe) {
   char byte = 0;
   return readable(pipe.reading.get(), 20'000) && ::read(pipe.reading.get(), &byte, 1) == 0;

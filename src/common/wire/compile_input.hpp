@@ -18,10 +18,10 @@ struct CompileInput {
   friend bool operator==(const CompileInput&, const CompileInput&) = default;
 };
 
-/// What is there now. A folder, and a file that cannot be read, is no file.
+/// The file as it is now. A folder, and a file that cannot be read, is no file.
 CompileInput look_at(const std::string& path);
 
-/// Whether all of them still are what they were.
+/// True if all of them still are as they were.
 bool inputs_hold(const std::vector<CompileInput>& inputs);
 
 }  // namespace troupe::wire

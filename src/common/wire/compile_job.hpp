@@ -17,7 +17,7 @@ namespace troupe::wire {
 /// Descriptors of troupe-compile: where the job stands, and where the outcome is to be written.
 inline constexpr int kCompileJobFd = 3, kCompileOutcomeFd = 4;
 
-/// What is asked of it.
+/// The part of the work that it is asked for.
 enum class CompileStep : std::uint64_t {
   whole,       ///< an image
   preprocess,  ///< cpu: the preprocessed source, in the job's folder, and its `identity`

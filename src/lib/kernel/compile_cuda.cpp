@@ -99,7 +99,7 @@ struct Nvrtc {
   }
 };
 
-/// Which compilers of the toolkit this process has loaded: NVRTC, its built-in functions, the
+/// The compilers of the toolkit that this process has loaded: NVRTC, its built-in functions, the
 /// linker.
 std::string loaded_compilers() {
   std::string stamps;
@@ -115,13 +115,13 @@ std::string loaded_compilers() {
   return stamps;
 }
 
-/// Whether the text has something else each time that it is compiled.
+/// True if the text means something else each time that it is compiled.
 bool tells_the_time(std::string_view text) {
   const auto has = [&](const char* macro) { return text.find(macro) != text.npos; };
   return has("__DATE__") || has("__TIME__") || has("__TIMESTAMP__");
 }
 
-/// Whether the image follows from the job and from the files that were looked for.
+/// True if the image follows from the job and from the files that were looked for.
 bool is_known(const wire::CompileJob& job, const std::vector<wire::CompileInput>& inputs) {
   // Some of NVRTC's options have it write files, or use what an earlier job has left.
   for (const auto& option : job.options) {

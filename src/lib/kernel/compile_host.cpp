@@ -73,7 +73,7 @@ std::string unit_of(const wire::CompileJob& job) {
   return text;
 }
 
-/// What the preprocessor and the compiler are given.
+/// The arguments of the preprocessor and of the compiler.
 std::vector<std::string> arguments_of(const wire::CompileJob& job) {
   // Templates of a kernel's need what came with C++17.
   const auto standard = job.standard == "c++14" || job.standard == "c++11" ? "c++17" : job.standard;
@@ -121,7 +121,7 @@ Run run(const std::string& compiler, std::vector<std::string> arguments,
   return done;
 }
 
-/// Whether nothing but the preprocessed source decides on the image under these options: none names
+/// True if nothing but the preprocessed source decides on the image under these options: none names
 /// a file to anything but the preprocessor.
 bool all_known(const std::vector<std::string>& options) {
   static const std::vector<std::string> with_value{
@@ -140,7 +140,7 @@ bool all_known(const std::vector<std::string>& options) {
   return true;
 }
 
-/// Whether the assembler may include files for it.
+/// True if the assembler may include files for it.
 bool names_files(const std::string& preprocessed) {
   return preprocessed.find(".incbin") != std::string::npos ||
          preprocessed.find(".include") != std::string::npos;
@@ -207,7 +207,7 @@ wire::CompileOutcome preprocessed(const wire::CompileJob& job, const std::string
   const auto unit = job.folder + "/" + kUnit, text_file = job.folder + "/" + kPreprocessed;
   const auto done = run(compiler, arguments, {"-E", "-x", "c++", unit, "-o", text_file});
   if (!done.ok()) return refused(compiler, done, job.folder);
-  // What it would run for that, without running it: the real compiler, its version, and the machine
+  // The commands that it would run for that name the real compiler, its version, and the machine
   // that -march=native means.
   const auto commands =
       run(compiler, arguments, {"-###", "-S", "-x", "c++-cpp-output", text_file, "-o", "image.s"});

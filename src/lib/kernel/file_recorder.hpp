@@ -16,8 +16,8 @@ class FileRecorder {
   FileRecorder(const FileRecorder&) = delete;
   FileRecorder& operator=(const FileRecorder&) = delete;
 
-  /// What was looked for, as it was before it was opened. Nothing if a file has changed since then,
-  /// or if no call came by here: then a library goes another way.
+  /// The files that were looked for, each as it was before it was opened. Nothing if a file has
+  /// changed since then, or if no call came by here: then a library goes another way.
   [[nodiscard]] static std::optional<std::vector<wire::CompileInput>> inputs();
 };
 

@@ -20,12 +20,11 @@ namespace {
 /// Between two looks whether the job is to be given up.
 constexpr int kLookMs = 50;
 
-/// What compilers, and the wrappers of some, find themselves, their libraries and their headers by.
+/// Variables by which compilers, and the wrappers of some, find their parts, libraries and headers.
 /// The preprocessed source and the files looked for show most of it; this is for the rest.
-constexpr const char* kSearchedBy[] = {
-    "PATH",         "LD_LIBRARY_PATH",     "LD_PRELOAD",    "CUDA_HOME",
-    "CPATH",        "CPLUS_INCLUDE_PATH",  "COMPILER_PATH", "GCC_EXEC_PREFIX",
-    "LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS"};
+constexpr const char* kSearchedBy[] = {"PATH",          "LD_LIBRARY_PATH", "LD_PRELOAD",
+                                       "CUDA_HOME",     "CPATH",           "CPLUS_INCLUDE_PATH",
+                                       "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH"};
 
 /// All that is known beforehand of what an image is made from.
 std::vector<std::byte> key_of(wire::CompileJob job, const std::string& tool,

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What an entry begins with; its key and its outcome follow.
+/// The start of an entry; its key and its outcome follow.
 struct Head {
   char magic[16] = {'t', 'r', 'o', 'u', 'p', 'e', ' ', 'k', 'e', 'r', 'n', 'e', 'l', ' ', '2', 0};
   ContentId checksum;  ///< of all that follows it

@@ -11,7 +11,7 @@
 
 namespace troupe::rank_process {
 
-/// What a kernel is compiled from, as far as it is known beforehand: any bytes.
+/// All that is known beforehand of the making of a kernel, as bytes.
 using KernelKey = std::span<const std::byte>;
 
 /// Compiled kernels on disk, by what they were compiled from. Many processes use one folder at
