@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
       {"last_error", test::last_error},
       {"timelines", test::timelines},
       {"late_errors", test::late_errors},
+      {"standing_still", test::standing_still},
       {"run_twice", test::run_twice},
       {"lost_before_run", test::lost_before_run},
       {"fault_in_prepare", test::fault_in_prepare},

@@ -212,6 +212,7 @@ void run_refusals(Context& c);
 void argument_refusals(Context& c);
 void many_entries(Context& c);
 void saved_runs(Context& c);
+void standing_still(Context& c);
 void silent_rank(Context& c);
 void silent_rank_in_run(Context& c);
 

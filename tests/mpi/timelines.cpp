@@ -249,6 +249,19 @@ void timelines(Context& c) {
   kept_groups(c);
 }
 
+/// A step that costs a device host each time ends the job, however long it takes.
+void standing_still(Context& c) {
+  Sum sum(c);
+  c.world().run(
+      sum.state,
+      [&](std::int64_t i) {
+        sum.add();
+        if (i == 7 && c.first()) c.device().inject(FaultKind::kill);
+        return Step::again;
+      },
+      {.commit_every = 5});
+}
+
 namespace {
 
 struct Work {};
