@@ -150,7 +150,9 @@ class World : public Collectives {
   /// alike, and commits `checkpoint` before the first and after every commit_every-th step. When a
   /// device is lost anywhere all ranks go back to the last common commit and on from there;
   /// references in the checkpoint are valid again then. Inside a step, device_lost, world_reformed
-  /// and stale errors may pass through as exceptions: they end the step, not the run.
+  /// and stale errors may pass through as exceptions: they end the step, not the run, unless they
+  /// come again without a fault. What functions of futures, actors and threads submit for a step
+  /// goes back with it: see Timeline.
   ///
   /// What the run begins with must be whole: what was submitted before it and has failed, or was
   /// undone by a fault that wait_active() has not acknowledged, is an error on all ranks. A fault

@@ -421,6 +421,7 @@ int run_program(int argc, char** argv, const Program& program,
     end_body(program, *mpi, status, unsaid.empty() ? reason : unsaid);
     if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     runtime.parts_->conclude(status == kExitSuccess);
+    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     if (unsaid.empty()) unsaid = line_of(runtime.device().unread_errors());
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
