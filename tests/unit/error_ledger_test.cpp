@@ -96,6 +96,23 @@ TEST(ErrorLedger, WhatIsDoneAgainIsForgotten) {
   EXPECT_EQ(ledger.unread().count, 1u);
 }
 
+/// take_error() does not tell of an answer, so it does not count as told by it.
+TEST(ErrorLedger, AnAnswerIsReadByItsAskerAlone) {
+  using Kind = ErrorLedger::Kind;
+  ErrorLedger ledger;
+  const Future<void> kept(Result<void>(ledger.enter(kWrongArgument, {5, 0}, Kind::answer)));
+  (void)Future<void>(Result<void>(ledger.enter(kWrongArgument, {6, 0}, Kind::answer)));
+  ledger.mark_all_read();
+  EXPECT_EQ(ledger.unread().count, 2u);
+  (void)kept.wait();
+  EXPECT_EQ(ledger.unread().count, 1u);
+  for (int i = 0; i < 200; ++i) (void)ledger.enter(kWrongArgument, {9, 0}, Kind::answer);
+  ledger.mark_all_read();
+  EXPECT_EQ(ledger.unread().count, 201u);
+  ledger.forget_since({7, 0});
+  EXPECT_EQ(ledger.unread().count, 1u);
+}
+
 TEST(ErrorLedger, LossesAreForgivenAndNothingElse) {
   ErrorLedger ledger;
   for (int i = 0; i < 1000; ++i) {

@@ -350,7 +350,7 @@ Error CommandPort::report(const Error& error) {
 Error CommandPort::enter(Error error, detail::Heard heard) {
   if (OutcomeLog::is_loss(error.code)) return error;
   if (heard == detail::Heard::by_all) return report(error);
-  return ledger_.enter(std::move(error), {submitted(), 0});
+  return ledger_.enter(std::move(error), {submitted(), 0}, ErrorLedger::Kind::answer);
 }
 
 std::optional<Error> CommandPort::take_error() {

@@ -18,10 +18,10 @@ void count(UnreadErrors& errors, const Error& error) {
 
 }  // namespace
 
-Error ErrorLedger::enter(Error error, ProgramPlace place) {
+Error ErrorLedger::enter(Error error, ProgramPlace place, Kind kind) {
   const std::lock_guard lock(mutex_);
   error.read = std::make_shared<std::atomic<bool>>(false);
-  open_.push_back({error, place});
+  open_.push_back({error, place, kind});
   if (open_.size() < settle_at_) return error;
   settle();
   settle_at_ = 2 * open_.size() + 64;
@@ -37,27 +37,27 @@ void ErrorLedger::settle() {
     if (by_loss(error)) {
       count(lost_by_loss_, error);
     } else {
-      lose(entry);
+      lose(entry, entry.kind == Kind::answer ? lost_answers_ : lost_);
     }
     return true;
   });
 }
 
-void ErrorLedger::lose(const Entry& entry) {
+void ErrorLedger::lose(const Entry& entry, std::vector<Lost>& lost) {
   constexpr std::size_t kPlaces = 64;
   const auto at = std::upper_bound(
-      lost_.begin(), lost_.end(), entry.place,
-      [](const ProgramPlace& place, const Lost& lost) { return place < lost.place; });
-  if (at != lost_.begin() && (std::prev(at)->place == entry.place || lost_.size() >= kPlaces)) {
+      lost.begin(), lost.end(), entry.place,
+      [](const ProgramPlace& place, const Lost& other) { return place < other.place; });
+  if (at != lost.begin() && (std::prev(at)->place == entry.place || lost.size() >= kPlaces)) {
     count(std::prev(at)->errors, entry.error);
   } else {
-    count(lost_.insert(at, {entry.place, {}})->errors, entry.error);
+    count(lost.insert(at, {entry.place, {}})->errors, entry.error);
   }
 }
 
 void ErrorLedger::mark_all_read() {
   const std::lock_guard lock(mutex_);
-  open_.clear();
+  std::erase_if(open_, [](const Entry& entry) { return entry.kind == Kind::failure; });
   lost_.clear();
   lost_by_loss_ = {};
 }
@@ -72,15 +72,18 @@ void ErrorLedger::forget_since(ProgramPlace place) {
   forgive_losses();
   const std::lock_guard lock(mutex_);
   std::erase_if(open_, [&](const Entry& entry) { return entry.place > place; });
-  std::erase_if(lost_, [&](const Lost& lost) { return lost.place > place; });
+  for (auto* const list : {&lost_, &lost_answers_})
+    std::erase_if(*list, [&](const Lost& lost) { return lost.place > place; });
 }
 
 UnreadErrors ErrorLedger::unread() {
   const std::lock_guard lock(mutex_);
   UnreadErrors unread;
-  for (const auto& lost : lost_) {
-    if (unread.count == 0) unread.first = lost.errors.first;
-    unread.count += lost.errors.count;
+  for (const auto* const list : {&lost_, &lost_answers_}) {
+    for (const auto& lost : *list) {
+      if (unread.count == 0) unread.first = lost.errors.first;
+      unread.count += lost.errors.count;
+    }
   }
   for (const auto& entry : open_) {
     if (!entry.error.read->load(std::memory_order_acquire)) count(unread, entry.error);

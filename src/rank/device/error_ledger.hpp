@@ -16,10 +16,12 @@ namespace troupe::rank_process {
 /// that the future sets when the program reads it. Any thread.
 class ErrorLedger {
  public:
+  /// answer: only whoever holds its future is told of it.
+  enum class Kind : std::uint8_t { failure, answer };
   /// Enters an error of what stands at this place of the program. Returns it with its mark: this is
   /// what the future shall hold.
-  [[nodiscard]] Error enter(Error error, ProgramPlace place);
-  /// All errors so far count as read.
+  [[nodiscard]] Error enter(Error error, ProgramPlace place, Kind kind = Kind::failure);
+  /// All failures so far count as read.
   void mark_all_read();
   /// The program has gone back to this place, and does again what failed behind it. Losses do not
   /// matter any more.
@@ -34,19 +36,20 @@ class ErrorLedger {
   struct Entry {
     Error error;
     ProgramPlace place;
+    Kind kind;
   };
-  void lose(const Entry& entry);
-
-  std::mutex mutex_;
-  std::vector<Entry> open_;     ///< the program may still read them, or has
-  std::size_t settle_at_ = 64;  ///< as many open ones
   struct Lost {
     ProgramPlace place;
     UnreadErrors errors;
   };
+  static void lose(const Entry& entry, std::vector<Lost>& lost);
+
+  std::mutex mutex_;
+  std::vector<Entry> open_;     ///< the program may still read them, or has
+  std::size_t settle_at_ = 64;  ///< as many open ones
   /// That nobody can read any more, in the order of the program; many of them count together, at
   /// the place of the first.
-  std::vector<Lost> lost_;
+  std::vector<Lost> lost_, lost_answers_;
   UnreadErrors lost_by_loss_;  ///< of these, what forgive_losses() is about
 };
 
