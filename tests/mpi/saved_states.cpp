@@ -194,8 +194,11 @@ void saved_runs(Context& c) {
   }
   // It dies in the first run again, whose own states are taken up then, before the second one's.
   rename("b", "c");
-  dies([&] { Sum(c).run(20, named("c"), 4, dies_at(14)); }, "a first run whose ranks die");
-  (void)Sum(c).run(1, {}, 5);
+  {
+    Sum start(c);  // until what it saves is on disk
+    dies([&] { start.run(20, named("c"), 4, dies_at(14)); }, "a first run whose ranks die");
+    (void)Sum(c).run(1, {}, 5);
+  }
   rename("c", "d");
   {
     Sum start(c);

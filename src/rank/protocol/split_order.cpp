@@ -27,20 +27,32 @@ bool has(const HostCall& call, int rank) {
 
 bool SplitOrder::waits_in(int rank, const HostCall& call) const {
   const auto at = waiting_.find(rank);
-  return at != waiting_.end() && at->second.call.is_same(call);
+  return at != waiting_.end() && at->second.call->call.is_same(call);
+}
+
+std::list<SplitOrder::Call>::iterator SplitOrder::find(const HostCall& call) {
+  return std::find_if(calls_.begin(), calls_.end(),
+                      [&](const Call& other) { return other.call.is_same(call); });
+}
+
+void SplitOrder::leave(int rank) {
+  const auto at = waiting_.find(rank);
+  if (--at->second.call->come == 0) calls_.erase(at->second.call);
+  waiting_.erase(at);
 }
 
 std::optional<SplitOrder::Finding> SplitOrder::receive(const WorldMessage& message, TimePoint now) {
   if (message.kind == Kind::split_given_up) {
     const auto at = waiting_.find(message.rank);
     if (at == waiting_.end()) return std::nullopt;  // all have agreed by now, and it is told so
-    answer(message.rank, at->second.call, Errc::world_reformed);
-    waiting_.erase(at);
+    answer(message.rank, at->second.call->call, Errc::world_reformed);
+    leave(message.rank);
     return std::nullopt;
   }
   if (message.kind == Kind::at_call) return judge(message, now);
   auto call = decode_host_call(message.payload);
-  if (!call.ok() || !has(*call, message.rank)) return Finding{{Errc::internal, 0, "a split"}};
+  if (!call.ok() || !has(*call, message.rank) || waiting_.contains(message.rank))
+    return Finding{{Errc::internal, 0, "a host collective"}};
   return begins(message.rank, std::move(*call), now);
 }
 
@@ -49,38 +61,43 @@ std::optional<SplitOrder::Finding> SplitOrder::begins(int rank, HostCall call, T
     pause_ = kFirstQuestion;
     ask_at_ = now + pause_;
   }
-  waiting_.insert_or_assign(rank, Waiting{call, now});
-  const bool all = std::all_of(call.ranks.begin(), call.ranks.end(),
-                               [&](int other) { return waits_in(other, call); });
-  if (all) {
-    for (const int other : call.ranks) {
-      answer(other, call, Errc::ok);
-      waiting_.erase(other);
+  const auto name = call.name;
+  auto at = find(call);
+  if (at == calls_.end()) at = calls_.insert(at, Call{std::move(call)});
+  ++at->come;
+  waiting_.insert_or_assign(rank, Waiting{at, name, now});
+  if (at->come == at->call.ranks.size()) {
+    const auto agreed = at->call;
+    for (const int other : agreed.ranks) {
+      answer(other, agreed, Errc::ok);
+      leave(other);
     }
     return std::nullopt;
   }
   const auto circle = circle_through(rank);
   if (circle.empty()) return std::nullopt;
   std::vector<std::pair<int, std::string>> named;
-  for (const int one : circle) named.emplace_back(one, waiting_.at(one).call.name);
+  for (const int one : circle) named.emplace_back(one, waiting_.at(one).name);
   std::sort(named.begin(), named.end());
   return Finding{disagreement(named)};
 }
 
 /// Ranks each of which waits for the next, the last one for the first; depth first.
 std::vector<int> SplitOrder::circle_through(int rank) const {
+  if (calls_.size() == 1) return {};
   std::vector<int> path{rank};
   std::set<int> seen{rank};
   std::vector<std::size_t> next{0};  // of the ranks that each on the path waits for
   while (!path.empty()) {
-    const auto& call = waiting_.at(path.back()).call;
-    if (next.back() == call.ranks.size()) {
+    const auto in = waiting_.at(path.back()).call;
+    if (next.back() == in->call.ranks.size()) {
       path.pop_back();
       next.pop_back();
       continue;
     }
-    const int other = call.ranks[next.back()++];
-    if (!waiting_.contains(other) || waits_in(other, call)) continue;
+    const int other = in->call.ranks[next.back()++];
+    const auto its = waiting_.find(other);
+    if (its == waiting_.end() || its->second.call == in) continue;
     if (other == rank) return path;
     if (!seen.insert(other).second) continue;
     path.push_back(other);
@@ -99,12 +116,12 @@ std::optional<SplitOrder::Finding> SplitOrder::judge(const WorldMessage& answer,
   }
   if (!ended && !other) return std::nullopt;  // it may come yet
   for (const auto& [waits, waiting] : waiting_) {
-    const auto& call = waiting.call;
+    const auto& call = waiting.call->call;
     if (!has(call, rank) || waits_in(rank, call)) continue;
     const bool past = other && other->communicator == call.communicator &&
                       other->ranks == call.ranks && other->number >= call.number;
     if (!past && !(ended && now - waiting.since >= kEndedPatience)) continue;
-    std::vector<std::pair<int, std::string>> named{{waits, call.name},
+    std::vector<std::pair<int, std::string>> named{{waits, waiting.name},
                                                    {rank, ended ? answer.text : other->name}};
     std::sort(named.begin(), named.end());
     return Finding{disagreement(named), !ended};
@@ -117,8 +134,8 @@ void SplitOrder::tick(TimePoint now) {
   pause_ = std::min<std::chrono::nanoseconds>(2 * pause_, kQuestionsApart);
   ask_at_ = now + pause_;
   std::set<int> missing;
-  for (const auto& [rank, waiting] : waiting_) {
-    for (const int other : waiting.call.ranks) {
+  for (const auto& [call, come] : calls_) {
+    for (const int other : call.ranks) {
       if (!waiting_.contains(other)) missing.insert(other);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,17 +55,27 @@ class SplitOrder {
   void tick(TimePoint now);
 
  private:
-  struct Waiting {
+  /// A call that ranks wait in.
+  struct Call {
     HostCall call;
+    std::size_t come = 0;  ///< ranks that wait in it
+  };
+  struct Waiting {
+    std::list<Call>::iterator call;
+    std::string name;  ///< as the rank calls it
     TimePoint since{};
   };
   [[nodiscard]] bool waits_in(int rank, const HostCall& call) const;
+  std::list<Call>::iterator find(const HostCall& call);
+  /// The rank waits no more.
+  void leave(int rank);
   std::optional<Finding> begins(int rank, HostCall call, TimePoint now);
   [[nodiscard]] std::optional<Finding> judge(const WorldMessage& answer, TimePoint now) const;
   [[nodiscard]] std::vector<int> circle_through(int rank) const;
   void answer(int rank, const HostCall& call, Errc code);
 
   Send send_;
+  std::list<Call> calls_;
   std::map<int, Waiting> waiting_;  ///< by rank of the job
   TimePoint ask_at_{};
   std::chrono::nanoseconds pause_{};
