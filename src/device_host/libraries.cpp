@@ -18,7 +18,7 @@ struct DeviceHost::Work {
 };
 
 void DeviceHost::know_libraries() {
-  for (const auto& stamp : header().libraries) {
+  for (auto& stamp : header().libraries) {
     if (stamp.lane == 0 || stamp.lane >= kLaneCount) continue;
     const auto library = stamp.library();
     if (!known_library_lane(library)) {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 namespace troupe::test {
 namespace {
 
+namespace fs = std::filesystem;
 using memory::FaultKind;
 
 /// `slow` is at work for a good while, so that a kill behind it meets it.
@@ -118,6 +121,134 @@ TEST_P(Kernels, AndFunctionsAreThereAfterARecovery) {
   ASSERT_TRUE(eventually([&] { return replaced(old); }));
   EXPECT_TRUE(increment().wait().ok());
   EXPECT_EQ(device.download(x), std::vector<double>(100, 2.0));
+}
+
+/// Loses the device host that serves, and waits for the next one.
+void lose_host(Device& device) {
+  const auto old = active_host();
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+}
+
+TEST_P(Kernels, HaveVariablesOfTheirModuleOnAnyDeviceHost) {
+  constexpr auto kShow = R"(
+extern "C" __device__ int weight[2] = {1, 10};
+extern "C" __global__ void show(int* x) { x[0] = weight[0], x[1] = weight[1]; }
+extern "C" __global__ void set(int value) { weight[1] = value; }
+)";
+  const auto make = [&] { return device.compile(kShow, {.names = {"show", "set"}}).get(); };
+  auto bound = make(), unbound = make();
+  const auto pair = device.alloc<int>(2), one = device.alloc<int>(1);
+  device.upload<int>(std::vector<int>{5, 50}, pair).get();
+  device.upload<int>(std::vector<int>{7}, one).get();
+  const auto shows = [&](const KernelModule& kernels) {
+    const auto x = device.alloc<int>(2);
+    device.launch(kernels.kernel("show"), {}, write(x));
+    return device.download(x);
+  };
+  using Values = std::vector<int>;
+  EXPECT_EQ(shows(unbound), (Values{1, 10}));
+  bound.bind_symbol("weight", pair);
+  EXPECT_EQ(shows(bound), (Values{5, 50}));
+  EXPECT_EQ(shows(unbound), (Values{1, 10}));
+  bound.bind_symbol("weight", one);
+  EXPECT_EQ(shows(bound), (Values{7, 10})) << "the rest is as the source says";
+  lose_host(device);
+  EXPECT_EQ(shows(bound), (Values{7, 10}));
+  EXPECT_EQ(shows(unbound), (Values{1, 10}));
+  bound.bind_symbol("weight", pair);
+  EXPECT_EQ(shows(bound), (Values{5, 50}));
+  device.launch(unbound.kernel("set"), {}, 3).get();  // lost with its device host, and its own
+  EXPECT_EQ(shows(unbound), (Values{1, 3}));
+  EXPECT_EQ(shows(bound), (Values{5, 50}));
+  EXPECT_EQ(shows(make()), (Values{1, 10}));
+}
+
+/// A folder with a copy of a library, which can be built anew.
+class LibraryCopy {
+ public:
+  explicit LibraryCopy(const std::string& library) {
+    char name[] = "/tmp/troupe-process-test-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    fs::copy_file(library, path());
+  }
+  ~LibraryCopy() { fs::remove_all(folder_); }
+  [[nodiscard]] std::string path() const { return folder_ / "libmine.so"; }
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+  void build_anew() const {
+    fs::rename(path(), folder_ / "first.so");
+    fs::copy_file(folder_ / "first.so", path());
+    std::ofstream(path(), std::ios::app) << "built anew";
+  }
+  void restore() const { fs::rename(folder_ / "first.so", path()); }
+
+ private:
+  fs::path folder_;
+};
+
+/// Whether the error is that the file has changed.
+void expect_changed(const Result<void>& outcome, const std::string& file) {
+  ASSERT_EQ(outcome.code(), Errc::invalid);
+  EXPECT_NE(outcome.error().message.find(file + " has changed since this job began to use it"),
+            std::string::npos)
+      << outcome.error().message;
+}
+
+TEST_P(Kernels, AndFunctionsAreThoseThatTheJobBeganWith) {
+  const LibraryCopy copy(on_cuda() ? TROUPE_TEST_FUNCTIONS_CUDA : TROUPE_TEST_FUNCTIONS_CPU);
+  const auto before = fs::current_path();
+  fs::current_path(copy.folder());
+  const auto function = device.load_functions("./libmine.so").function("increment");
+  fs::current_path(before);
+  auto x = device.alloc<double>(100);
+  device.fill(x, 0.0);
+  const auto increment = [&] { return device.call(function, update(x), 100LL).wait(); };
+  EXPECT_TRUE(increment().ok());
+  copy.build_anew();
+  EXPECT_TRUE(increment().ok()) << "what is loaded stays";
+  lose_host(device);
+  expect_changed(increment(), "libmine.so");
+  (void)device.take_error();
+  x.renew();
+  device.fill(x, 2.0);
+  const auto again = device.load_functions(copy.path()).function("increment");
+  expect_changed(device.call(again, update(x), 100LL).wait(), copy.path());
+  (void)device.take_error();
+  copy.restore();
+  x.renew();
+  device.fill(x, 2.0);
+  EXPECT_TRUE(increment().ok());
+  EXPECT_EQ(device.download(x), std::vector<double>(100, 3.0));
+}
+
+TEST_P(Kernels, OfTheHostAreThoseThatTheJobBeganWith) {
+  if (on_cuda()) GTEST_SKIP() << "they take the place of kernels on the cpu engine";
+  const LibraryCopy copy(TROUPE_TEST_HOST_KERNELS);
+  const auto load = [&] {
+    return device.load(std::vector<std::byte>(64), {"warp_sums"}, copy.path()).get();
+  };
+  auto biased = load(), plain = load();
+  const auto bias = device.alloc<float>(1);
+  device.fill(bias, 100.0f);
+  biased.bind_symbol("bias", bias);
+  const auto sum = [&](const KernelModule& kernels) -> Result<float> {
+    const auto x = device.alloc<float>(32), sums = device.alloc<float>(1);
+    device.fill(x, 1.0f);
+    const auto outcome =
+        device.launch(kernels.kernel("warp_sums"), {.block = 32}, read(x), write(sums)).wait();
+    if (!outcome.ok()) return outcome.error();
+    return device.download(sums)[0];
+  };
+  EXPECT_EQ(sum(biased).take(), 132.0f);
+  EXPECT_EQ(sum(plain).take(), 32.0f) << "each module has variables of its own";
+  copy.build_anew();
+  lose_host(device);
+  const auto refused = sum(plain);
+  expect_changed(refused.ok() ? Result<void>() : Result<void>(refused.error()), copy.path());
+  (void)device.take_error();
+  copy.restore();
+  EXPECT_EQ(sum(plain).take(), 32.0f);
+  EXPECT_EQ(sum(biased).take(), 132.0f);
 }
 
 TEST_P(Kernels, AModuleIsMadeWhileItsDeviceHostDies) {

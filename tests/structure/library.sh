@@ -49,7 +49,7 @@ refused() {
 }
 wrong=$work/other/$module
 "$cxx" -shared -fPIC -x c++ - -o "$wrong" <<<'extern "C" { extern const unsigned troupe_library_module[2] = {7, 0}; }'
-refused "$wrong has ABI version 7, this troupe has version 1: build the library with this troupe"
+refused "$wrong has ABI version 7, this troupe has version 2: build the library with this troupe"
 "$cxx" -std=c++20 -shared -fPIC -I "$install_tree/include" -x c++ - -o "$wrong" <<'END'
 #include <cstdlib>
 
@@ -62,6 +62,8 @@ END
 refused "$wrong has other operations of library tridiagonal than the program: build both of the same sources"
 "$cxx" -shared -fPIC -x c++ - -o "$wrong" <<<'int nothing;'
 refused "$wrong is no library for troupe: it does not export troupe_library_module"
+head -c "$(($(stat -c %s "$install_tree/libexec/troupe/$module") / 2))" "$install_tree/libexec/troupe/$module" >"$wrong"
+refused "$wrong cannot be loaded: it is cut short, at "
 echo "not a module" >"$wrong"
 refused "$wrong cannot be loaded: "
 # troupe-torture brings one of the same name, in the last folder that is looked through.

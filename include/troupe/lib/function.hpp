@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,7 @@ struct Call {
   OpDType dtype;
   std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0;
   std::uint32_t only_queues = 0;            ///< see FunctionOptions
+  std::uint64_t library_id[2] = {};         ///< what the library's file is called by its contents
   Operand status;                           ///< std::int32_t
   Operand touches = outside::everything();  ///< absent: nothing outside of memory
 
@@ -77,6 +79,16 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
 std::span<const OperationInfo* const> operations() noexcept;
 inline const Library kLibrary{operations()};
 
+/// The file of a library as this process first found it: device hosts that come later load that, or
+/// nothing.
+struct LibraryFile {
+  std::string path;          ///< absolute
+  std::uint64_t id[2] = {};  ///< what it is called by its contents
+  Result<void> found;        ///< why it cannot be used
+};
+/// Reads the file when the path is first asked for. Any thread.
+std::shared_ptr<const LibraryFile> library_file(const std::string& path);
+
 }  // namespace troupe::functions
 
 namespace troupe {
@@ -98,14 +110,19 @@ class Function {
  public:
   Function() = default;
   /// As FunctionLibrary::function() makes it.
-  Function(std::string path, std::string name, const FunctionOptions& options)
-      : path_(std::move(path)), name_(std::move(name)), options_(options) {}
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of its library
+  Function(std::shared_ptr<const functions::LibraryFile> library, std::string name,
+           const FunctionOptions& options)
+      : library_(std::move(library)), name_(std::move(name)), options_(options) {}
+  /// Of a Function that FunctionLibrary::function() has made.
+  [[nodiscard]] const std::shared_ptr<const functions::LibraryFile>& library() const noexcept {
+    return library_;
+  }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const FunctionOptions& options() const noexcept { return options_; }
 
  private:
-  std::string path_, name_;
+  std::shared_ptr<const functions::LibraryFile> library_;
+  std::string name_;
   FunctionOptions options_;
 };
 
@@ -113,15 +130,18 @@ class Function {
 class FunctionLibrary {
  public:
   FunctionLibrary() = default;
-  /// A path as every device host of this rank finds it. The library is loaded by the first call.
-  explicit FunctionLibrary(std::string path) : path_(std::move(path)) {}
+  /// A path; one that is relative begins in the working directory, a name without '/' is looked for
+  /// in the folders of LD_LIBRARY_PATH. The file is read here, and loaded by the first call in each
+  /// device host. It must stay as it is: a device host that finds other contents there refuses the
+  /// call (invalid), because the results would change.
+  explicit FunctionLibrary(const std::string& path) : file_(functions::library_file(path)) {}
   /// Whether there is one of that name is found out by the first call.
   [[nodiscard]] Function function(std::string name, const FunctionOptions& options = {}) const {
-    return {path_, std::move(name), options};
+    return {file_, std::move(name), options};
   }
 
  private:
-  std::string path_;
+  std::shared_ptr<const functions::LibraryFile> file_;
 };
 
 /// Calling functions on one device; from `functions::on(device)`, or by Device::call().
@@ -134,8 +154,9 @@ class Functions {
   explicit Functions(const Device& device) : submitter_(&device.submitter()) {}
 
   /// Arguments as those of a launch; the function has the stream before them. Errors: unsupported
-  /// (there is no such library or function on this engine), invalid (it takes other arguments),
-  /// library (it has failed; native: what it returned): then what it was to write is stale.
+  /// (there is no such library or function on this engine), invalid (it takes other arguments; the
+  /// library's file has changed), library (it has failed; native: what it returned): then what it
+  /// was to write is stale.
   template <class... Arguments>
   Future<void> call(const Function& function, const Arguments&... arguments) const {
     return submit(function, detail::LaunchArguments::of(arguments...));

@@ -54,6 +54,7 @@ struct Describe {
 
   OpDType dtype;
   std::uint64_t image_id[2] = {};  ///< what the image is called by its contents
+  std::uint64_t instance = 0;      ///< see Launch
   std::uint32_t threads = 0;       ///< of a block, for Facts::blocks_at_once
   std::uint32_t shared_bytes = 0;  ///< dynamic, of such a block
   Operand image;                   ///< in pinned memory
@@ -91,6 +92,8 @@ struct Launch {
 
   OpDType dtype;
   std::uint64_t image_id[2] = {};
+  /// Tells modules of one image apart, each of which has variables of its own.
+  std::uint64_t instance = 0;
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {};
   std::uint32_t shared_bytes = 0;  ///< dynamic
   std::uint32_t cooperative = 0;   ///< 1: all blocks run at once, and may wait for one another
@@ -172,8 +175,8 @@ struct ModuleState;
 class KernelModule;
 
 namespace kernel {
-/// The image of a library of host functions is this and the library's path; see
-/// CompileOptions::host_kernels.
+/// The image of a library of host functions is this, what the library's file is called by its
+/// contents, a space, and its path; see CompileOptions::host_kernels.
 inline constexpr std::string_view kHostKernels = "troupe host kernels: ";
 }  // namespace kernel
 
@@ -189,8 +192,8 @@ struct CompileOptions {
   std::string standard = "c++17";
   bool link_time_optimization = false;  ///< NVRTC's -dlto, and nvJitLink
   /// On the cpu engine nothing is compiled: a shared library, whose functions take the place of the
-  /// kernels that are named (TROUPE_HOST_KERNELS in <troupe/function.hpp>). Its path as every
-  /// device host of this rank finds it. The way for what the cpu engine cannot compile.
+  /// kernels that are named (TROUPE_HOST_KERNELS in <troupe/function.hpp>). Its path as for a
+  /// FunctionLibrary; the file must stay as it is. The way for what the cpu engine cannot compile.
   std::string host_kernels = {};
 };
 
@@ -306,7 +309,9 @@ class KernelModule {
   [[nodiscard]] Kernel kernel(std::string_view name) const;
   /// From now on each launch of the module's kernels reads the buffer: it is what stands in the
   /// variable of that name, which is declared `__constant__` or `__device__`. So the variable has
-  /// these contents on any device host. What a kernel writes to the variable is lost.
+  /// these contents on any device host. If the variable is longer than the buffer, its rest is as
+  /// the source initialises it. Other modules, also of the same source, have variables of their
+  /// own. What a kernel writes to the variable is lost.
   template <Element T>
   void bind_symbol(std::string_view name, const GpuRef<T>& contents) {
     bind(name, contents.operand(), std::make_shared<GpuRef<T>>(contents));

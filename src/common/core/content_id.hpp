@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,17 @@ struct ContentId {
       for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[word >> shift & 15];
     }
     return digits;
+  }
+  /// What text() has given; nothing: it has not.
+  static std::optional<ContentId> of_text(std::string_view digits) noexcept {
+    if (digits.size() != 32) return std::nullopt;
+    std::uint64_t words[2] = {};
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      const auto digit = std::string_view("0123456789abcdef").find(digits[i]);
+      if (digit == std::string_view::npos) return std::nullopt;
+      words[i / 16] = words[i / 16] << 4 | digit;
+    }
+    return ContentId{words[1], words[0]};
   }
 };
 

@@ -24,10 +24,17 @@ SharedMemory::~SharedMemory() {
 }
 
 Result<SharedMemory> SharedMemory::create(const std::string& label, std::size_t bytes, Look look) {
-  UniqueFd fd(::memfd_create(label.c_str(), MFD_CLOEXEC));
+  UniqueFd fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("memfd_create");
   if (auto taken = take_pages(fd.get(), label, bytes, look); !taken) return taken.error();
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return system_error("fcntl");
   return map(std::move(fd), bytes);
+}
+
+bool SharedMemory::keeps_size(int fd) noexcept {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
 Result<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t bytes) {

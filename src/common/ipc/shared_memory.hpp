@@ -21,11 +21,14 @@ class SharedMemory {
   ~SharedMemory();
 
   /// Makes a zero-filled segment whose pages are really there: memory that does not fit is an error
-  /// here, not a SIGBUS later. `label` shows in /proc/PID/maps.
+  /// here, not a SIGBUS later. No process can change its size. `label` shows in /proc/PID/maps.
   static Result<SharedMemory> create(const std::string& label, std::size_t bytes,
                                      Look look = Look::never);
   /// Maps a segment received from another process; fails if it is shorter than `bytes`.
   static Result<SharedMemory> map(UniqueFd fd, std::size_t bytes);
+  /// Whether a descriptor's file can never become shorter, as create() makes them: to read a
+  /// mapping of one that does is a SIGBUS. Ask this of segments of processes that are not trusted.
+  static bool keeps_size(int fd) noexcept;
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -33,7 +33,8 @@ Result<void> check_trusted(int fd, const std::string& path, const TrustOptions& 
   struct stat info {};
   if (::fstat(fd, &info) != 0) return system_error("fstat " + path);
   if (!S_ISREG(info.st_mode)) return refused(path, "is no regular file");
-  if (info.st_uid != ::geteuid() && info.st_uid != 0) return refused(path, owned_by(info.st_uid));
+  if (!options.any_owner && info.st_uid != ::geteuid() && info.st_uid != 0)
+    return refused(path, owned_by(info.st_uid));
   if ((info.st_mode & S_IWOTH) != 0) return refused(path, "may be written by everybody");
   if ((info.st_mode & S_IWGRP) != 0 && !options.group_may_write)
     return refused(path, "may be written by its group");

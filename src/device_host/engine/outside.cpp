@@ -8,13 +8,14 @@
 #include <mutex>
 #include <sstream>
 
+#include "common/ipc/code_file.hpp"
 #include "device_host/engine/library.hpp"
 #include "plugin/module.hpp"
 
 // Whoever changes one of these raises plugin::kAbiVersion: modules of other builds share them.
-static_assert(troupe::plugin::kAbiVersion == 1);
+static_assert(troupe::plugin::kAbiVersion == 2);
 static_assert(sizeof(troupe::Operand) == 32 && sizeof(troupe::TailOperand) == 40);
-static_assert(sizeof(troupe::OperationInfo) == 224);
+static_assert(sizeof(troupe::OperationInfo) == 240);
 static_assert(sizeof(troupe::Error) == 56 && sizeof(troupe::Result<void>) == 64);
 static_assert(sizeof(troupe::Parts) == 48 && sizeof(troupe::host::Call) == 72);
 static_assert(sizeof(troupe::host::Dependency) == 72 && sizeof(troupe::host::AddressMap) == 96);
@@ -36,6 +37,12 @@ Modules& modules() {
 
 Error unfit(const fs::path& file, const std::string& why) {
   return {Errc::unsupported, 0, file.string() + " " + why};
+}
+
+/// The module's file as the stamp wants it, or where that wants none, as it is.
+Result<ipc::CodeFile> kept(const wire::LibraryStamp& stamp, const std::string& file) {
+  if (stamp.module == decltype(stamp.module){}) return ipc::look_at_code(file);
+  return ipc::CodeFile{file, {stamp.module[0], stamp.module[1]}};
 }
 
 /// What a module says of itself, if it fits.
@@ -64,7 +71,7 @@ Result<const plugin::Module*> fitting(void* module, const fs::path& file,
 
 }  // namespace
 
-Result<void> load_outside_library(const wire::LibraryStamp& stamp, const std::string& engine,
+Result<void> load_outside_library(wire::LibraryStamp& stamp, const std::string& engine,
                                   const std::string& folders) {
   const std::string library(stamp.library()), name = "troupe-" + library + "-" + engine + ".so";
   std::vector<fs::path> all;
@@ -81,8 +88,15 @@ Result<void> load_outside_library(const wire::LibraryStamp& stamp, const std::st
                  "there is no " + name + " in " + looked + " (see --library-path)"};
   }
   const auto file = *folder / name;
-  void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (module == nullptr) return unfit(file, std::string("cannot be loaded: ") + ::dlerror());
+  const auto found = kept(stamp, file.string());
+  if (!found) return Error{Errc::unsupported, 0, found.error().message};
+  const auto loaded = ipc::load_code(*found, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!loaded) {
+    const bool by_loader = loaded.code() != Errc::invalid;
+    return by_loader ? unfit(file, "cannot be loaded: " + loaded.error().message)
+                     : Error{Errc::unsupported, 0, loaded.error().message};
+  }
+  void* const module = *loaded;
   const auto about = fitting(module, file, stamp, engine);
   if (!about) return about.error();
 
@@ -96,6 +110,7 @@ Result<void> load_outside_library(const wire::LibraryStamp& stamp, const std::st
     return unfit(file, "cannot be used: " + refused.error().message);
   }
   modules().by_library[library] = module;
+  stamp.module = {found->content.low, found->content.high};
   return {};
 }
 

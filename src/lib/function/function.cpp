@@ -1,6 +1,7 @@
 #include <troupe/lib/function.hpp>
 #include <troupe/lib/operation_table.hpp>
 
+#include "common/ipc/code_file.hpp"
 #include "common/wire/checker.hpp"
 
 namespace troupe {
@@ -85,11 +86,42 @@ Op call_of(const std::string& name, const std::string& path,
 
 }  // namespace
 
+std::shared_ptr<const LibraryFile> library_file(const std::string& path) {
+  auto file = std::make_shared<LibraryFile>();
+  file->path = ipc::code_path(path);
+  const auto kept = ipc::keep_code(file->path);
+  if (kept.ok()) {
+    file->id[0] = kept->content.low, file->id[1] = kept->content.high;
+  } else {
+    file->found = kept.error();
+  }
+  return file;
+}
+
+namespace {
+
+/// A call with the library's file in it; nothing where that cannot be used.
+Result<Call> with_library(Call call, const LibraryFile& file) {
+  if (!file.found.ok()) {
+    auto error = file.found.error();
+    error.message = std::string(Call::kName) + ": " + error.message;
+    return error;
+  }
+  call.library_id[0] = file.id[0], call.library_id[1] = file.id[1];
+  return call;
+}
+
+}  // namespace
+
 Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, const Parts& parts) {
+  const auto given = kernel::Inline::parse(CallThere::kName, op.extent(), parts);
+  if (!given) return submitter.refuse(given.error());
   Call call;
   call.name_bytes = op.name_bytes, call.arguments = op.arguments, call.path_bytes = op.path_bytes;
-  return op.repeatable != 0 ? submit_as<RepeatableCall>(submitter, call, parts)
-                            : submit_as<Call>(submitter, call, parts);
+  const auto known = with_library(call, *library_file(std::string(given->symbol(0))));
+  if (!known) return submitter.refuse(known.error());
+  return op.repeatable != 0 ? submit_as<RepeatableCall>(submitter, *known, parts)
+                            : submit_as<Call>(submitter, *known, parts);
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
@@ -99,10 +131,24 @@ std::span<const OperationInfo* const> operations() noexcept {
 
 }  // namespace functions
 
+namespace {
+
+/// The path of its library, ended by a zero.
+std::string path_of(const Function& which) {
+  return (which.library() != nullptr ? which.library()->path : std::string()) + '\0';
+}
+
+}  // namespace
+
 Future<void> Functions::submit(const Function& which,
                                const detail::LaunchArguments& arguments) const {
-  const auto path = which.path() + '\0';
+  const auto path = path_of(which);
   auto op = functions::call_of<functions::Call>(which.name(), path, arguments);
+  if (which.library() != nullptr) {
+    const auto known = functions::with_library(op, *which.library());
+    if (!known) return submitter_->refuse(known.error());
+    op = *known;
+  }
   op.only_queues = which.options().only_queues ? 1 : 0;
   const auto data = kernel::Inline::pack(which.name(), arguments.sizes(), arguments.bytes(), path);
   std::vector<InlineParameter> parameters(arguments.parameters().begin(),
@@ -119,7 +165,7 @@ Future<void> Functions::submit(const Function& which,
 
 Future<void> Functions::submit_there(detail::Submitter& there, const Function& which,
                                      const detail::LaunchArguments& arguments) {
-  const auto path = which.path() + '\0';
+  const auto path = path_of(which);
   auto op = functions::call_of<functions::CallThere>(which.name(), path, arguments);
   op.repeatable = which.options().repeatable ? 1 : 0;
   const auto data = kernel::Inline::pack(which.name(), arguments.sizes(), arguments.bytes(), path);

@@ -26,7 +26,7 @@ class FunctionHalf final
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     if (!given) return given.error();
-    const auto function = loaded_.find(given->symbol(0), given->name());
+    const auto function = loaded_.find(given->symbol(0), op.library_id, given->name());
     if (!function) return function.error();
     if (auto fits = functions::check_arguments(*function, *given); !fits) return fits.error();
     kernel::Arguments arguments(*given, call);

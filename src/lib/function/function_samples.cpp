@@ -10,7 +10,10 @@ template <class Op>
 Tailed<Op> call_sample() {
   Op op;
   op.name_bytes = 1, op.arguments = 2, op.path_bytes = 2;
-  if constexpr (requires { op.status; }) op.status = cell_in(1);
+  if constexpr (requires { op.status; }) {
+    op.library_id[0] = 3, op.library_id[1] = 4;
+    op.status = cell_in(1);
+  }
   const std::uint32_t sizes[] = {8, 4};
   const std::byte values[16] = {};
   using namespace std::string_view_literals;

@@ -53,6 +53,12 @@ TEST_F(BadArguments, OfFunctions) {
   EXPECT_EQ(call("", update(ref)).wait().code(), Errc::invalid);
   const auto nowhere = device().load_functions("/no/such/library.so").function("increment");
   EXPECT_EQ(device().call(nowhere, update(ref), 1LL).wait().code(), Errc::unsupported);
+  EXPECT_EQ(device()
+                .call(device().load_functions("/etc/passwd").function("f"), update(ref))
+                .wait()
+                .code(),
+            Errc::invalid)
+      << "no shared object";
   EXPECT_EQ(device().call(Function(), update(ref), 1LL).wait().code(), Errc::invalid);
   EXPECT_TRUE(ref.valid()) << "nothing was done";
   (void)device().take_error();

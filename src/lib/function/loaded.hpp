@@ -11,6 +11,8 @@
 #include <troupe/function.hpp>
 #include <troupe/lib/kernel.hpp>
 
+#include "common/ipc/code_file.hpp"
+
 namespace troupe::functions {
 
 /// The functions of the program's that have been called in this process.
@@ -24,14 +26,24 @@ class Loaded {
   [[nodiscard]] bool has(std::string_view path, std::string_view name) const {
     return functions_.contains(Key{path, name});
   }
-  /// Loads the library if need be; it stays. Errors: unsupported.
-  Result<Function> find(std::string_view path, std::string_view name) {
+  /// Loads the library if need be, if the file is still that of this id; it stays. Errors:
+  /// unsupported (there is no such library or function), invalid (it is another file by now), io.
+  Result<Function> find(std::string_view path, const std::uint64_t (&id)[2],
+                        std::string_view name) {
     const Key key{path, name};
     const auto known = functions_.find(key);
     if (known != functions_.end()) return known->second;
-    void* const library = ::dlopen(key.first.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const auto library =
+        ipc::load_code({key.first, ContentId{id[0], id[1]}}, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      auto error = library.error();
+      error.message = "function.call: " + error.message;
+      // What a library lacks on this machine is no fault of the engine's.
+      if (error.code == Errc::library) error.code = Errc::unsupported;
+      return error;
+    }
     const auto symbol = "troupe_function_" + key.second;
-    void* const address = library != nullptr ? ::dlsym(library, symbol.c_str()) : nullptr;
+    void* const address = ::dlsym(*library, symbol.c_str());
     if (address == nullptr)
       return Error{Errc::unsupported, 0, std::string("function.call: ") + ::dlerror()};
     const Function function{reinterpret_cast<int (*)(const FunctionCall*)>(address)};

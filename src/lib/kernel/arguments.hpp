@@ -9,6 +9,8 @@
 
 #include <troupe/lib/kernel.hpp>
 
+#include "common/core/content_id.hpp"
+
 namespace troupe::kernel {
 
 /// Whether these are arguments of a kernel. Errors: invalid.
@@ -20,17 +22,37 @@ inline Result<void> check_arguments(const Inline& given, const Facts& facts) {
                "kernel.launch: " + std::string(given.name()) + " takes other arguments"};
 }
 
-/// What a device host tells of an image, so that a later one has it loaded: its id, then its bytes.
-/// Empty for one that is too large for that.
-inline std::vector<std::byte> plan_of(const std::uint64_t (&id)[2],
-                                      std::span<const std::byte> image) {
+/// A module as device hosts know it: two of one image have variables of their own.
+struct ModuleKey {
+  ContentId image;
+  std::uint64_t instance = 0;
+  friend bool operator==(const ModuleKey&, const ModuleKey&) = default;
+};
+/// Of the module that an operation names.
+template <class Op>
+ModuleKey key_of(const Op& op) {
+  return {{op.image_id[0], op.image_id[1]}, op.instance};
+}
+
+/// What a device host tells of a module, so that a later one has it loaded: its key, then its
+/// image. Empty for one that is too large for that.
+inline std::vector<std::byte> plan_of(const ModuleKey& key, std::span<const std::byte> image) {
   constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
   std::vector<std::byte> plan;
   if (image.size() > kMaxBytes) return plan;
-  plan.resize(sizeof id + image.size());
-  std::memcpy(plan.data(), id, sizeof id);
-  std::memcpy(plan.data() + sizeof id, image.data(), image.size());
+  plan.resize(sizeof key + image.size());
+  std::memcpy(plan.data(), &key, sizeof key);
+  std::memcpy(plan.data() + sizeof key, image.data(), image.size());
   return plan;
+}
+/// Calls use(key, image) with what plan_of() has told, if it is whole.
+template <class Use>
+void with_plan(std::span<const std::byte> plan, Use&& use) {
+  ModuleKey key;
+  if (plan.size() <= sizeof key) return;
+  std::memcpy(&key, plan.data(), sizeof key);
+  const auto image = plan.subspan(sizeof key);
+  if (content_id(image) == key.image) use(key, image);
 }
 
 }  // namespace troupe::kernel

@@ -5,7 +5,6 @@
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/launch_arguments.hpp>
 
-#include "common/core/content_id.hpp"
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/kernel/arguments.hpp"
 #include "lib/kernel/blocks_cpu.hpp"
@@ -13,6 +12,9 @@
 
 namespace troupe::host::cpu {
 namespace {
+
+using kernel::key_of;
+using kernel::ModuleKey;
 
 constexpr std::size_t kMaxModules = 64;
 /// What a GPU of today has, so that programs meet the same limits.
@@ -38,13 +40,13 @@ class KernelHalf final
 
   [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op, const Call&) override {
     return info.traits.blocking ||
-           known(id_of(reinterpret_cast<const kernel::Launch*>(op)->image_id)) == nullptr;
+           known(key_of(*reinterpret_cast<const kernel::Launch*>(op))) == nullptr;
   }
 
   Result<void> run(const kernel::Describe& op, const Call& call) {
     const std::string_view name(reinterpret_cast<const char*>(call.data().data()),
                                 call.data().size());
-    const auto image = loaded(op.image_id, op.image, call);
+    const auto image = loaded(key_of(op), op.image, call);
     if (!image) return image.error();
     const auto found = (*image)->find(name);
     if (!found) return no_kernel(name);
@@ -61,7 +63,7 @@ class KernelHalf final
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     if (!given) return given.error();
-    const auto image = loaded(op.image_id, op.image, call);
+    const auto image = loaded(key_of(op), op.image, call);
     if (!image) return image.error();
     const auto found = (*image)->find(given->name());
     if (!found) return no_kernel(given->name());
@@ -95,11 +97,9 @@ class KernelHalf final
     return std::exchange(plans_, {});
   }
   void adopt_plan(std::span<const std::byte> plan) override {
-    std::uint64_t id[2];
-    if (plan.size() <= sizeof id) return;
-    std::memcpy(id, plan.data(), sizeof id);
-    const auto image = plan.subspan(sizeof id);
-    if (content_id(image) == id_of(id)) (void)load(id_of(id), image);
+    kernel::with_plan(plan, [this](const ModuleKey& key, std::span<const std::byte> image) {
+      if (known(key) == nullptr) (void)load(key, image);
+    });
   }
 
  private:
@@ -108,34 +108,36 @@ class KernelHalf final
     const std::byte* from;
     std::uint64_t bytes;
   };
-  static ContentId id_of(const std::uint64_t (&id)[2]) { return {id[0], id[1]}; }
 
-  std::shared_ptr<LoadedImage> known(const ContentId& id) {
+  std::shared_ptr<LoadedImage> known(const ModuleKey& key) {
     const auto found = std::find_if(images_.begin(), images_.end(),
-                                    [&](const auto& one) { return one.first == id; });
+                                    [&](const auto& one) { return one.first == key; });
     if (found == images_.end()) return nullptr;
     images_.splice(images_.begin(), images_, found);
     return found->second;
   }
-  Result<std::shared_ptr<LoadedImage>> load(const ContentId& id, std::span<const std::byte> bytes) {
-    auto image = LoadedImage::of(id, bytes);
+  Result<std::shared_ptr<LoadedImage>> load(const ModuleKey& key,
+                                            std::span<const std::byte> bytes) {
+    auto image = LoadedImage::of(key, bytes);
     if (!image) return image;
-    images_.emplace_front(id, *image);
+    images_.emplace_front(key, *image);
     if (images_.size() > kMaxModules) images_.pop_back();  // a launch under way keeps its own
     return image;
   }
-  Result<std::shared_ptr<LoadedImage>> loaded(const std::uint64_t (&id)[2], const Operand& where,
+  Result<std::shared_ptr<LoadedImage>> loaded(const ModuleKey& key, const Operand& where,
                                               const Call& call) {
-    if (auto there = known(id_of(id))) return there;
+    if (auto there = known(key)) return there;
     const std::span<const std::byte> bytes(call.at(where), where.bytes);
-    auto image = load(id_of(id), bytes);
+    auto image = load(key, bytes);
     if (image.ok()) {
-      if (auto plan = kernel::plan_of(id, bytes); !plan.empty()) plans_.push_back(std::move(plan));
+      if (auto plan = kernel::plan_of(key, bytes); !plan.empty()) plans_.push_back(std::move(plan));
     }
     return image;
   }
-  static Result<std::vector<Variable>> variables_of(const LoadedImage& image,
-                                                    const kernel::Inline& given, const Call& call) {
+  /// What is to be copied before a launch: buffers, and behind a buffer that is shorter than its
+  /// variable what the image has there.
+  static Result<std::vector<Variable>> variables_of(LoadedImage& image, const kernel::Inline& given,
+                                                    const Call& call) {
     std::vector<Variable> all;
     for (const auto& part : call.tail()) {
       if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
@@ -146,13 +148,19 @@ class KernelHalf final
                      "kernel.launch: the image has no variable " + name + " of at least " +
                          std::to_string(part.range.bytes) + " bytes"};
       all.push_back({address, call.at(part.range), part.range.bytes});
+      if (part.range.bytes == bytes) continue;
+      const auto initial = image.initial(name);
+      if (!initial) return initial.error();
+      const auto rest = initial->subspan(part.range.bytes);
+      all.push_back(
+          {static_cast<std::byte*>(address) + part.range.bytes, rest.data(), rest.size()});
     }
     return all;
   }
 
   Services& services_;
   std::shared_ptr<BlockRunner> blocks_;
-  std::list<std::pair<ContentId, std::shared_ptr<LoadedImage>>> images_;  ///< the last used first
+  std::list<std::pair<ModuleKey, std::shared_ptr<LoadedImage>>> images_;  ///< the last used first
   std::vector<std::vector<std::byte>> plans_;
 };
 

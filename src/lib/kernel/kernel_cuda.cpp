@@ -15,12 +15,14 @@
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/launch_arguments.hpp>
 
-#include "common/core/content_id.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/kernel/arguments.hpp"
 
 namespace troupe::host::cuda {
 namespace {
+
+using kernel::key_of;
+using kernel::ModuleKey;
 
 constexpr std::size_t kMaxModules = 64;
 
@@ -101,6 +103,9 @@ struct NameHash {
 
 struct Module {
   Handle<ModuleTraits> library;
+  /// The same once more, where nothing ever runs: what variables hold at first. Loaded for buffers
+  /// that are shorter than their variables.
+  Handle<ModuleTraits> pristine;
   std::unordered_map<std::string, Loaded, NameHash, std::equal_to<>> kernels;
   std::unordered_map<std::string, Variable, NameHash, std::equal_to<>> variables;
   std::array<std::optional<Queue>, Queue::kWays> used;
@@ -161,31 +166,33 @@ class KernelHalf final
   void overwrites(const Operand& range) override;
 
  private:
-  using Id = std::uint64_t[2];
-
-  Module* known(const Id& id);
+  Module* known(const ModuleKey& key);
   /// Whether a launch needs what is not loaded yet.
   bool loads(const kernel::Launch& op, const Call& call);
-  Result<Module*> load(const Id& id, std::span<const std::byte> image);
-  Result<Module*> loaded(const Id& id, const Operand& where, const Call& call);
+  static Result<void> load_library(Handle<ModuleTraits>& library, std::span<const std::byte> image);
+  Result<Module*> load(const ModuleKey& key, std::span<const std::byte> image);
+  Result<Module*> loaded(const ModuleKey& key, const Operand& where, const Call& call);
   Result<const Loaded*> kernel(Module& module, std::string_view name);
   /// Lets the queue go on only after what the module has launched on the others.
   Result<void> wait_for_other_queues(const Module& module, Queue queue);
   /// Queues what the variables of a launch need.
-  Result<void> fill(Module& module, const kernel::Inline& given, const Call& call);
+  Result<void> fill(Module& module, const kernel::Launch& op, const kernel::Inline& given,
+                    const Call& call);
+  /// Queues the end of a variable, from `bytes` on, as the image has it.
+  Result<void> fill_rest(Module& module, const std::string& name, std::uint64_t bytes,
+                         const kernel::Launch& op, const Call& call);
 
   Services& services_;
   Driver driver_;
-  std::list<std::pair<ContentId, std::shared_ptr<Module>>> modules_;  ///< the last used first
+  std::list<std::pair<ModuleKey, std::shared_ptr<Module>>> modules_;  ///< the last used first
   RetiredPlans<std::shared_ptr<Module>> retired_;
   std::vector<std::vector<std::byte>> plans_;
   std::atomic<bool> has_variables_{false};
 };
 
-Module* KernelHalf::known(const Id& id) {
-  const ContentId wanted{id[0], id[1]};
+Module* KernelHalf::known(const ModuleKey& key) {
   for (auto it = modules_.begin(); it != modules_.end(); ++it) {
-    if (it->first != wanted) continue;
+    if (it->first != key) continue;
     modules_.splice(modules_.begin(), modules_, it);
     return it->second.get();
   }
@@ -195,24 +202,33 @@ Module* KernelHalf::known(const Id& id) {
 bool KernelHalf::loads(const kernel::Launch& op, const Call& call) {
   const auto given = kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
   if (!given) return false;  // run() says so
-  auto* const module = known(op.image_id);
+  auto* const module = known(key_of(op));
   if (module == nullptr || module->find(given->name()) == nullptr) return true;
   if (op.symbol_bytes == 0) return false;
   return std::any_of(call.tail().begin(), call.tail().end(), [&](const TailOperand& part) {
-    return (part.tag & kernel::Launch::kSymbol) != 0 &&
-           !module->variables.contains(given->symbol(part.tag & ~kernel::Launch::kSymbol));
+    if ((part.tag & kernel::Launch::kSymbol) == 0) return false;
+    const auto variable =
+        module->variables.find(given->symbol(part.tag & ~kernel::Launch::kSymbol));
+    return variable == module->variables.end() ||
+           (part.range.bytes < variable->second.bytes && !module->pristine);
   });
 }
 
-Result<Module*> KernelHalf::load(const Id& id, std::span<const std::byte> image) {
+Result<void> KernelHalf::load_library(Handle<ModuleTraits>& library,
+                                      std::span<const std::byte> image) {
+  std::vector<std::byte> ended(image.begin(), image.end());
+  ended.push_back({});  // as PTX has to be
+  TROUPE_KERNEL_TRY(
+      cudaLibraryLoadData(library.out(), ended.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  return {};
+}
+
+Result<Module*> KernelHalf::load(const ModuleKey& key, std::span<const std::byte> image) {
   if (services_.records()) return Services::not_recorded("a module that is not loaded");
   TROUPE_CUDA_PROPAGATE(retired_.destroy_ended());
   auto module = std::make_shared<Module>();
-  std::vector<std::byte> ended(image.begin(), image.end());
-  ended.push_back({});  // as PTX has to be
-  TROUPE_KERNEL_TRY(cudaLibraryLoadData(module->library.out(), ended.data(), nullptr, nullptr, 0,
-                                        nullptr, nullptr, 0));
-  modules_.emplace_front(ContentId{id[0], id[1]}, module);
+  TROUPE_CUDA_PROPAGATE(load_library(module->library, image));
+  modules_.emplace_front(key, module);
   if (modules_.size() > kMaxModules) {
     for (const auto& queue : modules_.back().second->used) {
       if (queue)
@@ -224,12 +240,12 @@ Result<Module*> KernelHalf::load(const Id& id, std::span<const std::byte> image)
   return module.get();
 }
 
-Result<Module*> KernelHalf::loaded(const Id& id, const Operand& where, const Call& call) {
-  if (auto* const there = known(id)) return there;
+Result<Module*> KernelHalf::loaded(const ModuleKey& key, const Operand& where, const Call& call) {
+  if (auto* const there = known(key)) return there;
   const std::span<const std::byte> image(call.at(where), where.bytes);
-  const auto module = load(id, image);
+  const auto module = load(key, image);
   if (module.ok()) {
-    if (auto plan = kernel::plan_of(id, image); !plan.empty()) plans_.push_back(std::move(plan));
+    if (auto plan = kernel::plan_of(key, image); !plan.empty()) plans_.push_back(std::move(plan));
   }
   return module;
 }
@@ -269,7 +285,7 @@ Result<const Loaded*> KernelHalf::kernel(Module& module, std::string_view name) 
 }
 
 Result<void> KernelHalf::run(const kernel::Describe& op, const Call& call) {
-  const auto module = loaded(op.image_id, op.image, call);
+  const auto module = loaded(key_of(op), op.image, call);
   if (!module) return module.error();
   const auto found =
       kernel(**module, {reinterpret_cast<const char*>(call.data().data()), call.data().size()});
@@ -290,13 +306,13 @@ Result<void> KernelHalf::run(const kernel::Describe& op, const Call& call) {
 Result<void> KernelHalf::run(const kernel::Launch& op, const Call& call) {
   const auto given = kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
   if (!given) return given.error();
-  const auto module = loaded(op.image_id, op.image, call);
+  const auto module = loaded(key_of(op), op.image, call);
   if (!module) return module.error();
   const auto found = kernel(**module, given->name());
   if (!found) return found.error();
   TROUPE_CUDA_PROPAGATE(kernel::check_arguments(*given, (*found)->facts));
   (*module)->used[call.queue().way()] = call.queue();
-  TROUPE_CUDA_PROPAGATE(fill(**module, *given, call));
+  TROUPE_CUDA_PROPAGATE(fill(**module, op, *given, call));
   kernel::Arguments arguments(*given, call);
   std::array<CUlaunchAttribute, 2> attributes;
   CUlaunchConfig config{};
@@ -331,7 +347,22 @@ Result<void> KernelHalf::wait_for_other_queues(const Module& module, Queue queue
   return {};
 }
 
-Result<void> KernelHalf::fill(Module& module, const kernel::Inline& given, const Call& call) {
+Result<void> KernelHalf::fill_rest(Module& module, const std::string& name, std::uint64_t bytes,
+                                   const kernel::Launch& op, const Call& call) {
+  if (!module.pristine)
+    TROUPE_CUDA_PROPAGATE(load_library(module.pristine, {call.at(op.image), op.image.bytes}));
+  void* initial = nullptr;
+  std::size_t size = 0;
+  TROUPE_KERNEL_TRY(cudaLibraryGetGlobal(&initial, &size, module.pristine.get(), name.c_str()));
+  const auto& variable = module.variables.at(name);
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(static_cast<std::byte*>(variable.address) + bytes,
+                                  static_cast<const std::byte*>(initial) + bytes, size - bytes,
+                                  cudaMemcpyDefault, services_.stream(call.queue())));
+  return {};
+}
+
+Result<void> KernelHalf::fill(Module& module, const kernel::Launch& op, const kernel::Inline& given,
+                              const Call& call) {
   for (const auto& part : call.tail()) {
     if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
     // Whether it is filled depends on what was launched before.
@@ -361,6 +392,8 @@ Result<void> KernelHalf::fill(Module& module, const kernel::Inline& given, const
       TROUPE_CUDA_PROPAGATE(wait_for_other_queues(module, call.queue()));
     TROUPE_CUDA_TRY(cudaMemcpyAsync(variable.address, call.at(part.range), part.range.bytes,
                                     cudaMemcpyDefault, services_.stream(call.queue())));
+    if (part.range.bytes < variable.bytes)
+      TROUPE_CUDA_PROPAGATE(fill_rest(module, name, part.range.bytes, op, call));
     if (!same) variable.holds = {};
     variable.contents = part.range;
     holds = true;
@@ -378,11 +411,9 @@ void KernelHalf::overwrites(const Operand& range) {
 }
 
 void KernelHalf::adopt_plan(std::span<const std::byte> plan) {
-  Id id;
-  if (plan.size() <= sizeof id) return;
-  std::memcpy(id, plan.data(), sizeof id);
-  const auto image = plan.subspan(sizeof id);
-  if (content_id(image) == ContentId{id[0], id[1]} && known(id) == nullptr) (void)load(id, image);
+  kernel::with_plan(plan, [this](const ModuleKey& key, std::span<const std::byte> image) {
+    if (known(key) == nullptr) (void)load(key, image);
+  });
 }
 
 }  // namespace

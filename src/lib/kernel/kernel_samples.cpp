@@ -24,7 +24,7 @@ template <class Op>
 Tailed<Op> launch_sample() {
   constexpr bool there = std::is_base_of_v<kernel::LaunchThere, Op>;
   Op op;
-  op.image_id[0] = 5, op.image_id[1] = 6;
+  op.image_id[0] = 5, op.image_id[1] = 6, op.instance = there ? 0 : 9;
   op.grid[0] = 3, op.block[0] = 32;
   op.name_bytes = 1, op.arguments = 2, op.symbol_bytes = there ? 0 : 2;
   if constexpr (!there) op.image = image_in(1);
@@ -42,7 +42,7 @@ Tailed<Op> launch_sample() {
 }
 
 const Samples kKernelSamples{
-    kernel::Describe{{}, {5, 6}, 128, 0, image_in(1), facts_cell()},
+    kernel::Describe{{}, {5, 6}, 9, 128, 0, image_in(1), facts_cell()},
     launch_sample<kernel::Launch>(), launch_sample<kernel::RepeatableLaunch>(),
     launch_sample<kernel::LaunchThere>(), launch_sample<kernel::RepeatableLaunchThere>()};
 

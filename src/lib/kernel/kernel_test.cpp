@@ -366,7 +366,7 @@ TEST_F(BadArguments, OfKernels) {
   refused(launch(1, 1, read(index)), "f: argument 1 is of 8 bytes, not 4");
   refused(launch(update(ref), read(index), read(index)), "f: argument 2 is of 4 bytes, not 8");
   with({.grid = 0}, "f: grid.x is 0, not from 1 to 2147483647");
-  with({.grid = -1}, "f: grid.x is 4294967295, not from 1 to 2147483647");
+  with({.grid = -1}, "f: grid.x is negative or far too large, not from 1 to 2147483647");
   with({.grid = {1, 65536}}, "f: grid.y is 65536, not from 1 to 65535");
   with({.block = 2048}, "f: block.x is 2048, not from 1 to 1024");
   with({.block = {1, 1, 65}}, "f: block.z is 65, not from 1 to 64");

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include <troupe/lib/kernel.hpp>
 
 #include "common/core/content_id.hpp"
+#include "common/ipc/code_file.hpp"
 #include "rank/device/device_core.hpp"
 
 // Kernels of the program's: from source or image to commands.
@@ -24,7 +26,8 @@ struct ModuleState {
   };
   PinnedBuffer<std::uint8_t> memory;
   ContentId id;
-  ContentId origin;  ///< what it was made from: the same on ranks whose devices differ
+  std::uint64_t instance = 0;  ///< the same in no other module of this process
+  ContentId origin;            ///< what it was made from: the same on ranks whose devices differ
   std::string log;
   std::vector<Entry> kernels;
   mutable std::mutex mutex;
@@ -50,8 +53,10 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 Result<std::shared_ptr<ModuleState>> make_module(Device device, const ContentId& origin,
                                                  std::span<const std::byte> image, std::string log,
                                                  std::vector<ModuleState::Entry> kernels) {
+  static std::atomic<std::uint64_t> instances{0};
   auto state = std::make_shared<ModuleState>();
   state->origin = origin;
+  state->instance = ++instances;
   try {
     state->memory = device.pinned<std::uint8_t>(image.size());
   } catch (const Exception& e) {
@@ -63,6 +68,7 @@ Result<std::shared_ptr<ModuleState>> make_module(Device device, const ContentId&
   state->kernels = std::move(kernels);
   kernel::Describe op;
   op.image_id[0] = state->id.low, op.image_id[1] = state->id.high;
+  op.instance = state->instance;
   op.image = state->memory.operand();
   std::vector<Future<kernel::Facts>> facts;
   for (const auto& one : state->kernels) {
@@ -85,10 +91,18 @@ Result<std::shared_ptr<ModuleState>> make_module(Device device, const ContentId&
 Result<std::shared_ptr<ModuleState>> make_host_module(const Device& device, const ContentId& origin,
                                                       const std::string& library,
                                                       const std::vector<std::string>& names) {
+  const auto file = ipc::keep_code(library);
+  if (!file) {
+    auto error = file.error();
+    error.message = "kernel: host functions: " + error.message;
+    return device.core().port().report(error);
+  }
   std::vector<ModuleState::Entry> kernels;
   for (const auto& name : names) kernels.push_back({name, name, {}});
-  return make_module(device, origin, bytes_of(std::string(kernel::kHostKernels) + library), {},
-                     std::move(kernels));
+  return make_module(
+      device, origin,
+      bytes_of(std::string(kernel::kHostKernels) + file->content.text() + " " + library), {},
+      std::move(kernels));
 }
 
 /// What is compiled, whatever the device that it is compiled for.
@@ -116,7 +130,9 @@ std::string wrong_extents(const kernel::Launch& op, const kernel::Facts& facts) 
   for (std::size_t i = 0; i < 3; ++i) {
     const char axis = "xyz"[i];
     const auto outside = [&](const char* what, std::uint32_t is, std::uint32_t most) {
-      return std::string(what) + axis + " is " + std::to_string(is) + ", not from 1 to " +
+      const bool number = is != ~0u;  // LaunchOptions::Extent's for what no 32 bits hold
+      return std::string(what) + axis + " is " +
+             (number ? std::to_string(is) : "negative or far too large") + ", not from 1 to " +
              std::to_string(most);
     };
     if (grid[i] == 0 || grid[i] > kMaxGrid[i]) return outside("grid.", grid[i], kMaxGrid[i]);
@@ -185,6 +201,7 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
   if (auto wrong = wrong_launch(op, entry, given); !wrong.empty())
     return submitter.refuse({Errc::invalid, 0, std::move(wrong)});
   op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
+  op.instance = module.instance;
   op.image = module.memory.operand();
   op.name_bytes = static_cast<std::uint32_t>(entry.in_image.size());
   op.arguments = static_cast<std::uint32_t>(given.sizes.size());
@@ -279,7 +296,7 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
   job.standard = std::move(options.standard);
   job.link = options.link_time_optimization;
   return core.make_kernels(
-      [job = std::move(job), host_kernels = std::move(options.host_kernels),
+      [job = std::move(job), host_kernels = ipc::code_path(options.host_kernels),
        &core](const Device& device) mutable -> Result<std::shared_ptr<ModuleState>> {
         if (job.names.empty())
           return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
@@ -305,7 +322,7 @@ Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector
                                    std::string host_kernels) const {
   auto& core = device_->core();
   return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
-                            names = std::move(names), host_kernels = std::move(host_kernels),
+                            names = std::move(names), host_kernels = ipc::code_path(host_kernels),
                             &core](const Device& device) -> Result<std::shared_ptr<ModuleState>> {
     if (!host_kernels.empty() && !names.empty() && core.info().engine == "cpu")
       return make_host_module(device, content_id(image), host_kernels, names);
@@ -331,6 +348,7 @@ Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t thr
         .then([] { return std::uint64_t{0}; });
   kernel::Describe op;
   op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
+  op.instance = module.instance;
   op.threads = threads, op.shared_bytes = shared_bytes;
   op.image = module.memory.operand();
   return detail::submit_for_value<kernel::Facts>(

@@ -105,6 +105,7 @@ Result<void> DeviceActor::start(HostId host, Start as) {
 Result<void> DeviceActor::spawn(HostId host, Start as) {
   auto made = HostLink::create(settings_.launch, host);
   if (!made) return made.error();
+  libraries_.name_modules(**made);
   if (as == Start::first) port_->attach(*made);
   const bool standby = as == Start::standby;
   if (auto spawned = (*made)->spawn(standby); !spawned) return spawned;
@@ -127,6 +128,7 @@ void DeviceActor::on(FromHost from) {
         (void)self.tell(HostClosed{id});  // the socket's end says it again
       });
       libraries_.warm_up(*host);
+      libraries_.note_modules(*host);
       libraries_.lacks(host->header().unknown.text());
       port_->ready(*host);
       described_->resolve(message.text);  // the first one's counts

@@ -19,6 +19,23 @@ void LibraryUse::load() {
   for (auto one = kept.rbegin(); one != kept.rend(); ++one) warm_.add_plan(one->library, one->plan);
 }
 
+void LibraryUse::name_modules(const HostLink& host) const {
+  for (auto& stamp : host.header().libraries) {
+    if (const auto known = modules_.find(stamp.library()); known != modules_.end())
+      stamp.module = known->second;
+  }
+}
+
+void LibraryUse::note_modules(const HostLink& host) {
+  auto& header = host.header();
+  for (const auto& stamp : header.libraries) {
+    if (stamp.module == decltype(stamp.module){}) continue;
+    const auto known = modules_.try_emplace(std::string(stamp.library()), stamp.module).first;
+    if (known->second != stamp.module)
+      header.unknown.add(stamp.lane, stamp.library(), "its module was replaced as the job began");
+  }
+}
+
 std::optional<OpenedLibrary> LibraryUse::library_opened(const std::string& told,
                                                         const Heirs& heirs) {
   auto library = wire::decode_opened_library(told);

@@ -11,6 +11,7 @@
 #include <troupe/loaded_library.hpp>
 
 #include "common/wire/control.hpp"
+#include "common/wire/library_stamps.hpp"
 #include "rank/device/host/device_messages.hpp"
 #include "rank/device/host/host_requests.hpp"
 #include "rank/device/host/tuning_file.hpp"
@@ -29,6 +30,13 @@ class LibraryUse {
 
   /// Reads what measurements have found in earlier runs.
   void load();
+
+  /// Tells a host, before it starts, which modules of libraries outside troupe earlier hosts have
+  /// loaded: it loads no others.
+  void name_modules(const HostLink& host) const;
+  /// Notes which ones a host that is ready has. One that loaded another one than an earlier host,
+  /// because both started while it was replaced, has to do without.
+  void note_modules(const HostLink& host);
 
   // What a host says.
 
@@ -58,6 +66,8 @@ class LibraryUse {
   HostRequests* requests_;
   WarmSet warm_;
   TuningFile tunings_;
+  /// Of libraries outside troupe, what the first host has loaded: LibraryStamp::module.
+  std::map<std::string, decltype(wire::LibraryStamp::module), std::less<>> modules_;
   std::map<std::string, OpenedLibrary> opened_;  ///< by name, as a device host has said last
   std::string lacking_;                          ///< what a device host has said last
   std::set<std::uint64_t> warming_;              ///< hosts that are preparing
