@@ -56,6 +56,81 @@ TEST(Registry, RefusesTwoOperationsOfOneOpcode) {
   EXPECT_EQ(operation_name(other.opcode), "blas.axpy");
 }
 
+/// Two libraries of one name: y = 2 x, with the operands in either order.
+struct Twice {
+  static constexpr std::string_view kName = "registry_twice.twice";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  OpDType dtype;
+  Operand x, y;
+  static constexpr std::array kOperands{read("x", &Twice::x), write("y", &Twice::y)};
+  Result<void> check() const { return {}; }
+};
+struct Swapped {
+  static constexpr std::string_view kName = Twice::kName;
+  static constexpr DTypes kDTypes = DTypes::reals();
+  OpDType dtype;
+  Operand y, x;
+  static constexpr std::array kOperands{read("x", &Swapped::x), write("y", &Swapped::y)};
+  Result<void> check() const { return {}; }
+};
+/// The same fields as Twice has, but another struct: nobody knows whether it means the same.
+struct Thrice {
+  static constexpr std::string_view kName = Twice::kName;
+  static constexpr DTypes kDTypes = DTypes::reals();
+  OpDType dtype;
+  Operand x, y;
+  static constexpr std::array kOperands{read("x", &Thrice::x), write("y", &Thrice::y)};
+  Result<void> check() const { return {}; }
+};
+
+template <Operation Op>
+std::string refused(const std::source_location& place) {
+  const std::array operations{&info_of<Op>};
+  try {
+    const Library second(std::span<const OperationInfo* const>(operations), place);
+  } catch (const Exception& exception) {
+    return exception.error().message;
+  }
+  return "it is taken";
+}
+
+TEST(Registry, RefusesTwoOperationsOfOneName) {
+  const auto first = std::source_location::current(), second = std::source_location::current();
+  const std::array operations{&info_of<Twice>};
+  const Library library(std::span<const OperationInfo* const>(operations), first);
+  const Library once_more(std::span<const OperationInfo* const>(operations), second);
+  for (const auto& said : {refused<Swapped>(second), refused<Thrice>(second)}) {
+    EXPECT_EQ(said.find("registry_twice.twice is two operations: "), 0u) << said;
+    EXPECT_NE(said.find("registry_test.cpp:" + std::to_string(first.line())), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("registry_test.cpp:" + std::to_string(second.line())), std::string::npos)
+        << said;
+  }
+  EXPECT_EQ(find_operation(opcode_of<Twice>).info, &info_of<Twice>);
+  static auto other = info_of<Twice>;
+  other.bytes += 8;  // the same struct, compiled in another way
+  EXPECT_THROW(Library{&other}, Exception);
+}
+
+struct WithHole {
+  OpDType dtype;
+  std::uint32_t n = 0;
+  Operand x;
+};
+struct WithHoleAtTheEnd {
+  OpDType dtype;
+  Operand x;
+  std::uint32_t n = 0;
+};
+struct Filled {
+  OpDType dtype;
+  std::uint32_t n = 0, reserved = 0;
+  double factor = 0;
+  Operand x;
+};
+static_assert(!detail::WithoutHoles<WithHole> && !detail::WithoutHoles<WithHoleAtTheEnd>);
+static_assert(detail::WithoutHoles<Filled>);
+
 TEST(OperationInfo, HoldsWhatIsDeclaredAndIsSafeElse) {
   const auto& info = info_of<Halve>;
   Halve op;

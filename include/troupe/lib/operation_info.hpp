@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,7 @@ struct OperationInfo {
   /// What it demands of indices in device memory, which check() cannot look at; nullptr: it has
   /// none.
   std::vector<IndexRule> (*index_rules)(const std::byte* op) = nullptr;
+  std::string_view type;  ///< the name of its struct: "troupe::blas::Gemm"
 
   /// "blas", of "blas.gemm".
   [[nodiscard]] constexpr std::string_view library() const noexcept {
@@ -159,11 +161,14 @@ std::vector<LibraryFingerprint> library_fingerprints();
 ///     inline const Library kLibrary{operations()};
 class Library {
  public:
-  /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, or if there
-  /// are more than kMaxLibraries libraries.
-  explicit Library(std::span<const OperationInfo* const> operations);
-  Library(std::initializer_list<const OperationInfo*> operations)
-      : Library(std::span(operations.begin(), operations.size())) {}
+  /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, if one of
+  /// their names is that of another struct or of one with other fields, or if there are more than
+  /// kMaxLibraries libraries. The message names both places; `place`: this one.
+  explicit Library(std::span<const OperationInfo* const> operations,
+                   const std::source_location& place = std::source_location::current());
+  Library(std::initializer_list<const OperationInfo*> operations,
+          const std::source_location& place = std::source_location::current())
+      : Library(std::span(operations.begin(), operations.size()), place) {}
 };
 
 }  // namespace troupe

@@ -19,6 +19,28 @@ const Op& as(const std::byte* op) noexcept {
   return *reinterpret_cast<const Op*>(op);
 }
 
+/// The name of a type, as the compiler writes it.
+template <class T>
+constexpr std::string_view type_name() {
+  std::string_view text = __PRETTY_FUNCTION__;  // "... [with T = troupe::blas::Gemm; ...]"
+  text.remove_prefix(text.find("T = ") + 4);
+  return text.substr(0, text.find_first_of(";]"));
+}
+
+/// Reads all bytes of an operation: no constant where some of them belong to no field.
+template <class Op>
+constexpr bool reads_all_bytes() {
+  unsigned sum = 0;
+  for (const auto byte : std::bit_cast<std::array<std::byte, sizeof(Op)>>(Op{}))
+    sum += std::to_integer<unsigned>(byte);
+  return sum != 0;
+}
+/// Whether the fields of an operation fill it.
+template <class Op>
+concept WithoutHoles = requires {
+  typename std::bool_constant<reads_all_bytes<Op>()>;
+};
+
 /// Where an operand stands in its operation: at the first byte that differs if only its first field
 /// does.
 template <class Op, class Member>
@@ -91,11 +113,12 @@ constexpr std::size_t cell_index() {
 }
 
 template <Operation Op>
-constexpr OperationInfo make_info() {
+constexpr OperationInfo info_of_fields() {
   static_assert(operand_table<Op>.size() <= OperationInfo::kMaxOperands);
   static_assert(sizeof(Op) <= OperationInfo::kMaxBytes);
   OperationInfo info;
   info.name = Op::kName;
+  info.type = type_name<Op>();
   info.opcode = opcode_of<Op>;
   info.bytes = sizeof(Op);
   info.dtypes = Op::kDTypes;
@@ -161,6 +184,17 @@ constexpr OperationInfo make_info() {
     info.index_rules = [](const std::byte* op) { return as<Op>(op).index_rules(); };
   }
   return info;
+}
+
+template <Operation Op>
+constexpr OperationInfo make_info() {
+  static_assert(
+      WithoutHoles<Op>,
+      "the operation has a hole: bytes between its fields, or behind them, that belong to "
+      "none. Order its fields by size, or fill it with a field such as `std::uint32_t "
+      "reserved = 0;`");
+  if constexpr (WithoutHoles<Op>) return info_of_fields<Op>();
+  return {};
 }
 
 }  // namespace detail

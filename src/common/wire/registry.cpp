@@ -11,68 +11,6 @@
 namespace troupe {
 namespace {
 
-/// What is found is read without a lock while libraries are added: each addition makes another
-/// table, and those before stay for whoever still reads them.
-class Registry {
- public:
-  struct Table {
-    std::unordered_map<std::uint32_t, KnownOperation> operations;
-    std::vector<std::string_view> libraries;  ///< in the order of their lanes
-
-    /// The place of a library, which may be behind the last one.
-    [[nodiscard]] std::size_t find(std::string_view library) const {
-      return static_cast<std::size_t>(std::find(libraries.begin(), libraries.end(), library) -
-                                      libraries.begin());
-    }
-  };
-
-  [[nodiscard]] const Table& table() const noexcept {
-    return *newest_.load(std::memory_order_acquire);
-  }
-  void add(std::span<const OperationInfo* const> operations) {
-    const std::lock_guard lock(mutex_);
-    auto table = std::make_unique<Table>(this->table());
-    for (const auto* info : operations) {
-      const auto library = info->library();
-      const auto place = table->find(library);
-      if (info->lane == nullptr && place == table->libraries.size()) {
-        if (place == kMaxLibraries) {
-          throw Exception({Errc::invalid, 0,
-                           std::string(library) + ": no more than " +
-                               std::to_string(kMaxLibraries) + " libraries"});
-        }
-        table->libraries.push_back(library);
-      }
-      const auto [known, added] =
-          table->operations.emplace(info->opcode, KnownOperation{info, lane_at(place)});
-      if (!added && known->second.info->name != info->name) {
-        throw Exception({Errc::invalid, 0,
-                         std::string(known->second.info->name) + " and " + std::string(info->name) +
-                             " have the same opcode: rename one"});
-      }
-    }
-    newest_.store(table.get(), std::memory_order_release);
-    tables_.push_back(std::move(table));
-  }
-
-  static Lane lane_at(std::size_t place) {
-    return static_cast<Lane>(static_cast<std::size_t>(Lane::first_library) + place);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Table>> tables_;
-  const Table empty_;
-  std::atomic<const Table*> newest_ = &empty_;
-};
-
-/// Made by the first library, which may be before this file's own variables are, and never ended:
-/// threads look things up until the process has gone.
-Registry& registry() {
-  static auto& the_one = *new Registry;
-  return the_one;
-}
-
 /// FNV-1a, as opcode_of, over whatever is added.
 class Fingerprint {
  public:
@@ -104,8 +42,93 @@ void add_to(Fingerprint& fingerprint, const OperationInfo& info) {
         .add(operand.offset)
         .add(static_cast<std::uint64_t>(operand.access));
   }
+  for (const auto words : info.kind_words) fingerprint.add(words);
   for (const auto& rule : info.in_place)
     fingerprint.add(rule.one).add(rule.other).add(static_cast<std::uint64_t>(rule.how));
+}
+
+std::uint64_t fingerprint_of(const OperationInfo& info) {
+  Fingerprint fingerprint;
+  add_to(fingerprint, info);
+  return fingerprint.value();
+}
+
+/// What is found is read without a lock while libraries are added: each addition makes another
+/// table, and those before stay for whoever still reads them.
+class Registry {
+ public:
+  struct Table {
+    std::unordered_map<std::uint32_t, KnownOperation> operations;
+    std::unordered_map<std::uint32_t, std::string> places;  ///< "axpy.hpp:12", by opcode
+    std::vector<std::string_view> libraries;                ///< in the order of their lanes
+
+    /// The place of a library, which may be behind the last one.
+    [[nodiscard]] std::size_t find(std::string_view library) const {
+      return static_cast<std::size_t>(std::find(libraries.begin(), libraries.end(), library) -
+                                      libraries.begin());
+    }
+  };
+
+  [[nodiscard]] const Table& table() const noexcept {
+    return *newest_.load(std::memory_order_acquire);
+  }
+  void add(std::span<const OperationInfo* const> operations, const std::source_location& where) {
+    const auto place = std::string(where.file_name()) + ":" + std::to_string(where.line());
+    const std::lock_guard lock(mutex_);
+    auto table = std::make_unique<Table>(this->table());
+    for (const auto* info : operations) {
+      const auto library = info->library();
+      const auto number = table->find(library);
+      if (info->lane == nullptr && number == table->libraries.size()) {
+        if (number == kMaxLibraries) {
+          throw Exception({Errc::invalid, 0,
+                           std::string(library) + ": no more than " +
+                               std::to_string(kMaxLibraries) + " libraries"});
+        }
+        table->libraries.push_back(library);
+      }
+      const auto [known, added] =
+          table->operations.emplace(info->opcode, KnownOperation{info, lane_at(number)});
+      if (added) {
+        table->places.emplace(info->opcode, place);
+        continue;
+      }
+      const auto& other = *known->second.info;
+      if (&other == info) continue;
+      if (other.name != info->name) {
+        throw Exception({Errc::invalid, 0,
+                         std::string(other.name) + " (" + table->places.at(info->opcode) +
+                             ") and " + std::string(info->name) + " (" + place +
+                             ") have the same opcode: rename one"});
+      }
+      if (other.type != info->type || fingerprint_of(other) != fingerprint_of(*info)) {
+        throw Exception({Errc::invalid, 0,
+                         std::string(info->name) +
+                             " is two operations: " + std::string(other.type) + " (" +
+                             table->places.at(info->opcode) + ") and " + std::string(info->type) +
+                             " (" + place + "), which differ: give one library another name"});
+      }
+    }
+    newest_.store(table.get(), std::memory_order_release);
+    tables_.push_back(std::move(table));
+  }
+
+  static Lane lane_at(std::size_t place) {
+    return static_cast<Lane>(static_cast<std::size_t>(Lane::first_library) + place);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Table>> tables_;
+  const Table empty_;
+  std::atomic<const Table*> newest_ = &empty_;
+};
+
+/// Made by the first library, which may be before this file's own variables are, and never ended:
+/// threads look things up until the process has gone.
+Registry& registry() {
+  static auto& the_one = *new Registry;
+  return the_one;
 }
 
 }  // namespace
@@ -163,8 +186,9 @@ std::vector<LibraryFingerprint> library_fingerprints() {
   return list;
 }
 
-Library::Library(std::span<const OperationInfo* const> operations) {
-  registry().add(operations);
+Library::Library(std::span<const OperationInfo* const> operations,
+                 const std::source_location& place) {
+  registry().add(operations, place);
 }
 
 }  // namespace troupe
