@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <ranges>
 
+#include "common/ipc/code_file.hpp"
 #include "device_host/engine/outside.hpp"
 
 namespace troupe::host {
@@ -51,15 +52,16 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
   for (const auto& folder : module_folders()) {
     const auto path = folder / file;
     if (!fs::exists(path)) continue;
+    if (auto whole = ipc::check_whole(path.string()); !whole)
+      return Error{Errc::library, whole.error().native, name + ": " + whole.error().message};
     // Never unloaded: what a library has registered or started is not undone.
     void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     void* const found = module == nullptr ? nullptr : ::dlsym(module, symbol);
     if (found != nullptr) return found;
-    // glibc's words for a library that the module needs and that is not on this machine.
-    const std::string why = ::dlerror();
-    const bool missing = why.find("cannot open shared object file") != std::string::npos;
-    return Error{missing ? Errc::unsupported : Errc::library, 0,
-                 name + (missing ? ": not installed: " : ": ") + why};
+    auto error = ipc::load_error({});
+    const bool missing = error.code == Errc::unsupported;  // what the module needs, perhaps
+    error.message = name + (missing ? ": not installed: " : ": ") + error.message;
+    return error;
   }
   return Error{Errc::unsupported, 0, name + ": not installed: " + why_absent(name, engine, file)};
 }

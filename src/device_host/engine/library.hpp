@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device_host/engine/current_error.hpp"
 #include "device_host/engine/engine.hpp"
 
 namespace troupe::host {
@@ -44,10 +45,15 @@ class LibraryHalf {
   [[nodiscard]] virtual bool blocks(const OperationInfo& info, const std::byte*, const Call&) {
     return info.traits.blocking;
   }
-  /// Queues an operation, given by its bytes, as Engine::run() does.
+  /// Queues an operation, given by its bytes, as Engine::run() does. What the half throws is the
+  /// error of the call: the library is opened anew where it is one of the library.
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) {
-    const auto function = find(info.opcode);
-    if (function != nullptr) return function(*this, op, call);
+    try {
+      const auto function = find(info.opcode);
+      if (function != nullptr) return function(*this, op, call);
+    } catch (...) {
+      return current_error(info.name);
+    }
     return Error{Errc::unsupported, 0, std::string(info.name) + ": this engine does not have it"};
   }
 
@@ -103,6 +109,16 @@ using LibraryHalfOf = HalfOf<L, LibraryHalf, Ops...>;
 /// The name of the library that carries out the commands of a lane.
 [[nodiscard]] std::string_view library_of(Lane lane) noexcept;
 
+/// Asks a half something that is no operation; `otherwise` is the answer if it throws.
+template <class T, class Ask>
+T asked(T otherwise, Ask&& ask) {
+  try {
+    return ask();
+  } catch (...) {
+    return otherwise;
+  }
+}
+
 /// What the module of a library exports: `LibraryHalf* troupe_library_make(Services&)`, of its
 /// engine's Services, which outlive it.
 inline constexpr const char* kMakeSymbol = "troupe_library_make";
@@ -122,7 +138,11 @@ Result<std::unique_ptr<LibraryHalf>> make_half(std::string_view name, const std:
   const auto symbol = find_in_module(std::string(name), engine, kMakeSymbol);
   if (!symbol) return symbol.error();
   const auto make = reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol);
-  return std::unique_ptr<LibraryHalf>(make(services));
+  try {
+    return std::unique_ptr<LibraryHalf>(make(services));
+  } catch (...) {
+    return current_error(std::string(name) + " cannot be opened");
+  }
 }
 
 /// The libraries that have a module for the engine, by name.

@@ -57,7 +57,8 @@ CpuEngine::~CpuEngine() {
 bool CpuEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
   check(library != nullptr, "the lane is not open");
-  return library->blocks(info, op, call);
+  // Where it cannot say, its own thread finds out.
+  return asked(true, [&] { return library->blocks(info, op, call); });
 }
 
 Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
@@ -145,16 +146,19 @@ Result<void> CpuEngine::open_queue(Queue queue) {
 
 std::vector<LoadedLibrary> CpuEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr ? located(library->stands_on()) : std::vector<LoadedLibrary>();
+  if (library == nullptr) return {};
+  return asked(std::vector<LoadedLibrary>(), [&] { return located(library->stands_on()); });
 }
 
 std::vector<std::vector<std::byte>> CpuEngine::take_new_plans(Lane lane) {
   auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr ? library->take_new_plans() : std::vector<std::vector<std::byte>>();
+  if (library == nullptr) return {};
+  return asked(std::vector<std::vector<std::byte>>(), [&] { return library->take_new_plans(); });
 }
 
 void CpuEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
-  libraries_[static_cast<std::size_t>(lane)].load()->adopt_plan(plan);
+  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  asked(0, [&] { return library->adopt_plan(plan), 0; });
 }
 
 Result<std::shared_ptr<std::byte>> CpuEngine::scratch_memory(Queue, std::uint64_t bytes) {

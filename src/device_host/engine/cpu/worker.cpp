@@ -5,26 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <new>
 #include <utility>
 
+#include "device_host/engine/current_error.hpp"
+
 namespace troupe::host::cpu {
-namespace {
-
-/// The error of the exception being handled.
-Error current_error() {
-  try {
-    throw;
-  } catch (const Exception& exception) {
-    return exception.error();
-  } catch (const std::bad_alloc&) {
-    return {Errc::out_of_memory, 0, "no memory for the operation's workspace"};
-  } catch (const std::exception& exception) {
-    return {Errc::library, 0, exception.what()};
-  }
-}
-
-}  // namespace
 
 CompletionSignal::CompletionSignal() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!fd_) throw Exception({Errc::io, errno, "eventfd"});

@@ -74,7 +74,8 @@ Result<void> CudaEngine::run(const OperationInfo& info, const std::byte* op, con
 bool CudaEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
   check(library != nullptr, "the lane is not open");
-  return library->blocks(info, op, call);
+  // Where it cannot say, its own thread finds out.
+  return asked(true, [&] { return library->blocks(info, op, call); });
 }
 
 void CudaEngine::discard_library(Lane lane) {
@@ -85,17 +86,18 @@ void CudaEngine::discard_library(Lane lane) {
 
 std::vector<LoadedLibrary> CudaEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr ? located(library->stands_on()) : std::vector<LoadedLibrary>();
+  if (library == nullptr) return {};
+  return asked(std::vector<LoadedLibrary>(), [&] { return located(library->stands_on()); });
 }
 
 bool CudaEngine::remembers_contents(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library->remembers_contents();
+  return library != nullptr && asked(true, [&] { return library->remembers_contents(); });
 }
 
 bool CudaEngine::overlaps(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library->overlaps();
+  return library != nullptr && asked(false, [&] { return library->overlaps(); });
 }
 
 void CudaEngine::overwrites(Lane lane, const Operand& range) {
@@ -107,12 +109,13 @@ std::vector<std::vector<std::byte>> CudaEngine::take_new_plans(Lane lane) {
   auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
   if (library == nullptr) return {};
   enter();
-  return library->take_new_plans();
+  return asked(std::vector<std::vector<std::byte>>(), [&] { return library->take_new_plans(); });
 }
 
 void CudaEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
   enter();
-  libraries_[static_cast<std::size_t>(lane)].load()->adopt_plan(plan);
+  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  asked(0, [&] { return library->adopt_plan(plan), 0; });
 }
 
 Result<std::shared_ptr<std::byte>> CudaEngine::scratch_memory(Queue queue, std::uint64_t bytes) {
@@ -180,7 +183,14 @@ Result<void> CudaEngine::open_measured(Queue queue) {
   TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream));
   const auto half = library(queue.lane);
   if (!half) return half.error();
-  TROUPE_CUDA_PROPAGATE((*half)->open(queue));
+  const auto opened = [&]() -> Result<void> {
+    try {
+      return (*half)->open(queue);
+    } catch (...) {
+      return current_error(std::string(to_string(queue.lane)) + " cannot be opened");
+    }
+  }();
+  TROUPE_CUDA_PROPAGATE(opened);
   TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream));
   // Not before: the reactor calls what it finds there, and a half is not to be called by two
   // threads.
