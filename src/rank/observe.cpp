@@ -13,6 +13,8 @@
 #include <troupe/trace.hpp>
 
 #include "common/core/log.hpp"
+#include "common/ipc/trusted_file.hpp"
+#include "common/ipc/whole_file.hpp"
 #include "rank/metrics.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -46,11 +48,15 @@ Result<void> replace(const std::string& file, const std::string& text) {
   std::error_code ignored;
   if (const auto folder = fs::path(file).parent_path(); !folder.empty())
     fs::create_directories(folder, ignored);
-  std::ofstream stream(draft, std::ios::trunc);
-  stream << text;
-  stream.close();
-  if (!stream || ::rename(draft.c_str(), file.c_str()) != 0)
-    return cannot_write("metrics", file, errno);
+  const auto written = [&]() -> Result<void> {
+    auto opened = ipc::create_trusted(draft, 0666);
+    if (!opened) return opened.error();
+    return ipc::write_whole(opened->get(), std::as_bytes(std::span(text)));
+  }();
+  if (!written && written.code() != Errc::io)
+    return Error{written.code(), 0, "metrics: " + written.error().message};
+  if (!written) return cannot_write("metrics", file, written.error().native);
+  if (::rename(draft.c_str(), file.c_str()) != 0) return cannot_write("metrics", file, errno);
   return {};
 }
 
@@ -303,9 +309,14 @@ Result<void> Observer::send_missing(const std::string& missing,
   if (sends) own.open(collector_->part_file(), std::ios::binary);
   std::vector<std::ofstream> received(mpi_->rank() == 0 ? missing.size() : 0);
   for (std::size_t rank = 0; rank < received.size(); ++rank) {
-    if (missing[rank] == '1')
-      received[rank].open(part_name(trace_file_, static_cast<int>(rank)) + ".received",
-                          std::ios::binary | std::ios::trunc);
+    if (missing[rank] != '1') continue;
+    // What cannot be opened shows at the end: the others wait in what follows.
+    const auto file =
+        ipc::create_trusted(part_name(trace_file_, static_cast<int>(rank)) + ".received", 0666);
+    if (file.ok())
+      received[rank].open("/proc/self/fd/" + std::to_string(file->get()), std::ios::binary);
+    else
+      received[rank].setstate(std::ios::failbit);
   }
   for (std::uint64_t at = 0; at < longest; at += piece) {
     std::vector<std::vector<std::byte>> outgoing(missing.size());

@@ -1,11 +1,13 @@
 // What other processes see of a rank: the shared segment of its flight recorder.
 #include "common/running/flight_view.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "common/ipc/shared_memory.hpp"
+#include "common/ipc/whole_file.hpp"
 #include "device_host/flight_log.hpp"
 
 namespace troupe::running {
@@ -67,6 +69,24 @@ TEST(FlightView, RefusesWhatIsNone) {
     reinterpret_cast<wire::FlightHeader*>(memory.data())->capacity = capacity;
     EXPECT_EQ(view_of(memory).code(), Errc::invalid) << capacity;
   }
+}
+
+/// A process that reads a mapping of one that has become shorter is killed.
+TEST(FlightView, RefusesWhatMightBecomeShorter) {
+  const auto sound = segment(4);
+  EXPECT_NE(::ftruncate(sound.fd(), 0), 0) << "nobody can";
+  UniqueFd copy(::memfd_create("unit", MFD_CLOEXEC));
+  ASSERT_TRUE(ipc::write_whole(copy.get(), {sound.data(), sound.size()}).ok());
+  EXPECT_EQ(FlightView::map(copy).code(), Errc::invalid);
+  EXPECT_TRUE(view_of(sound).ok());
+}
+
+TEST(FlightView, KeepsTheCapacityThatWasChecked) {
+  const auto memory = segment(4);
+  const auto view = view_of(memory).take();
+  reinterpret_cast<wire::FlightHeader*>(memory.data())->capacity = std::uint64_t{1} << 40;
+  EXPECT_EQ(view.capacity(), 4u);
+  EXPECT_TRUE(view.commands().empty());
 }
 
 TEST(BusyShares, AreTheTimeWithAnyCommandUnderWay) {

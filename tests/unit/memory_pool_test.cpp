@@ -56,6 +56,13 @@ TEST_F(MemoryPoolTest, GrowsWhenItMust) {
   EXPECT_EQ(memory.held(), 16 * kMiB);
 }
 
+TEST_F(MemoryPoolTest, NamesASizeThatNoMemoryHas) {
+  auto memory = pool(0);
+  EXPECT_EQ(memory.allocate(UINT64_MAX).error().message, "17592186044416 MiB in one buffer");
+  EXPECT_EQ(memory.allocate((std::uint64_t{1} << 52) + 1).error().message,
+            "4294967297 MiB in one buffer");
+}
+
 TEST_F(MemoryPoolTest, LargeBuffersGetASegmentThatGoesWithThem) {
   auto memory = pool(0);
   const auto large = memory.allocate(20 * kMiB + 1);

@@ -54,6 +54,22 @@ class Trace : public ::testing::Test {
   TraceSummary summary_;
 };
 
+TEST_F(Trace, IsNotWrittenThroughALink) {
+  std::ofstream(path("precious")) << "as it was";
+  for (const std::string name : {"part.0", "trace.json.draft"})
+    fs::create_symlink(path("precious"), path(name));
+  const Head head{.job = "unit", .host = "node0"};
+  const auto refused = PartWriter::create(path("part.0"), head);
+  EXPECT_EQ(refused.code(), Errc::invalid);
+  EXPECT_EQ(refused.error().message, path("part.0") + " is not used: it is a symbolic link");
+  fs::remove(path("part.0"));
+  part(0, 1)->flush();
+  EXPECT_EQ(merge_trace({path("part.0")}, path("trace.json")).code(), Errc::invalid);
+  std::string text;
+  std::getline(std::ifstream(path("precious")), text);
+  EXPECT_EQ(text, "as it was");
+}
+
 Command command(PartWriter& part, std::uint64_t ticket, std::int64_t submitted) {
   return {.ticket = ticket,
           .bytes = 64,

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <troupe/lib/outside.hpp>
@@ -132,7 +133,8 @@ Touched touched_by(const std::filesystem::path& path);
 template <Operation Op>
 Future<Done> submit_unordered(detail::Submitter& submitter, Op op,
                               const std::filesystem::path& path, const Options& options) {
-  const auto absolute = std::filesystem::absolute(path).string();
+  std::error_code failed;  // of an empty path: the operation's check says so
+  const auto absolute = std::filesystem::absolute(path, failed).string();
   std::vector<std::uint64_t> data((absolute.size() + 7) / 8);  // aligned
   std::memcpy(data.data(), absolute.data(), absolute.size());
   op.on_failure = options.on_failure, op.offset = options.offset;

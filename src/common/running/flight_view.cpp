@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/ipc/shared_memory.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::running {
@@ -20,14 +21,17 @@ Result<FlightView> FlightView::map(const UniqueFd& fd) {
   FlightView view;
   view.bytes_ = static_cast<std::size_t>(info.st_size);
   const Error other{Errc::invalid, 0, "no flight recorder of this version"};
+  if (!ipc::SharedMemory::keeps_size(fd.get())) return other;
   if (view.bytes_ < wire::kFlightDataOffset) return other;
   void* const address = ::mmap(nullptr, view.bytes_, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return ipc::system_error("mmap");
   view.data_ = static_cast<const std::byte*>(address);
-  const auto& header = view.header();
+  // Whoever writes the segment may change the capacity after the check.
+  const auto capacity = view.capacity_ =
+      *const_cast<const volatile std::uint64_t*>(&view.header().capacity);
   // A capacity that makes flight_bytes() overflow is larger than the segment as well.
-  if (header.version != wire::kFlightVersion || (header.capacity & (header.capacity - 1)) != 0 ||
-      header.capacity > view.bytes_ || view.bytes_ < wire::flight_bytes(header.capacity, 0))
+  if (view.header().version != wire::kFlightVersion || (capacity & (capacity - 1)) != 0 ||
+      capacity > view.bytes_ || view.bytes_ < wire::flight_bytes(capacity, 0))
     return other;
   return view;
 }

@@ -18,21 +18,25 @@ class FlightView {
  public:
   FlightView() = default;
   FlightView(FlightView&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
   FlightView& operator=(FlightView&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(capacity_, other.capacity_);
     return *this;
   }
   ~FlightView();
 
-  /// Errors: invalid, it is none that this version can read; the system's.
+  /// Errors: invalid, it is none that this version can read, or it might become shorter; the
+  /// system's.
   static Result<FlightView> map(const UniqueFd& fd);
 
   [[nodiscard]] const wire::FlightBoard& board() const noexcept {
     return *reinterpret_cast<const wire::FlightBoard*>(data_ + wire::kFlightBoardOffset);
   }
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return header().capacity; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
   /// A command that a device host has issued; times are ticks.
   struct Command {
@@ -49,6 +53,7 @@ class FlightView {
 
   const std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::uint64_t capacity_ = 0;  ///< as it was when it was checked
 };
 
 /// Text in an array that ends with it or with a 0.

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/ipc/file_size_signal.hpp"
+#include "common/ipc/trusted_file.hpp"
 #include "common/trace/part.hpp"
 #include "common/trace/tracks.hpp"
 
@@ -349,7 +350,10 @@ Result<TraceSummary> merge_trace(const std::vector<std::string>& files, const st
   const ipc::NoFileSizeSignal held_back;
   // Whoever opens the file finds all of the trace or none of it.
   const auto draft = file + ".draft";
-  std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
+  const auto opened = ipc::create_trusted(draft, 0666);
+  if (!opened && opened.code() != Errc::io) return opened.error();
+  if (!opened) return Error{Errc::io, opened.error().native, file + ": cannot be written"};
+  std::ofstream stream("/proc/self/fd/" + std::to_string(opened->get()), std::ios::binary);
   if (!stream) return Error{Errc::io, errno, file + ": cannot be written"};
   Events events(stream, found.origin);
   events.process(kWorldProcess, "world");

@@ -1,6 +1,5 @@
 #include "common/trace/part.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/ipc/file_size_signal.hpp"
+#include "common/ipc/trusted_file.hpp"
 
 namespace troupe::trace {
 namespace {
@@ -21,8 +21,8 @@ constexpr std::size_t kBuffer = 1u << 18;
 /// The longest frame: names of kernels are cut before they are written.
 constexpr std::uint32_t kMaxFrame = 1u << 16;
 
-Error cannot_write(const std::string& path) {
-  return {Errc::io, errno, path + ": cannot be written: " + std::strerror(errno)};
+Error cannot_write(const std::string& path, int error) {
+  return {Errc::io, error, path + ": cannot be written: " + std::strerror(error)};
 }
 
 Error malformed(const std::string& path) {
@@ -60,9 +60,10 @@ Result<std::unique_ptr<PartWriter>> PartWriter::create(const std::string& path, 
   std::error_code ignored;  // what is missing shows when the file is opened
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
     std::filesystem::create_directories(folder, ignored);
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file) return cannot_write(path);
-  std::unique_ptr<PartWriter> writer(new PartWriter(path, std::move(file)));
+  auto file = ipc::create_trusted(path, 0666);
+  if (!file)
+    return file.code() == Errc::io ? cannot_write(path, file.error().native) : file.error();
+  std::unique_ptr<PartWriter> writer(new PartWriter(path, std::move(*file)));
   const nlohmann::json json{{"troupe_trace", 1},      {"job", head.job},
                             {"host", head.host},      {"rank", head.rank},
                             {"size", head.size},      {"clock_offset_ns", head.clock_offset_ns},
@@ -125,7 +126,7 @@ void PartWriter::flush_locked() {
   while (!left.empty() && error_.ok()) {
     const auto written = ::write(file_.get(), left.data(), left.size());
     if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error_ = cannot_write(path_);
+    if (written < 0 && errno != EINTR) error_ = cannot_write(path_, errno);
   }
   buffer_.clear();
 }

@@ -87,7 +87,8 @@ struct Clock {
 /// Writes a part. Any thread. After an error nothing more is written; error() tells it.
 class PartWriter {
  public:
-  /// Makes the folder where needed; what is there under that name goes. Errors: io.
+  /// Makes the folder where needed; a file of the user's under that name is emptied. Errors: io;
+  /// invalid, there is something else under that name: see ipc::create_trusted().
   static Result<std::unique_ptr<PartWriter>> create(const std::string& path, const Head& head);
 
   /// The number of a name, which is written when it is new.

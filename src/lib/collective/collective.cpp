@@ -19,8 +19,8 @@ bool known(ReduceOp op) {
 Result<void> check_rank(const char* what, std::uint32_t rank, int size) {
   if (rank < static_cast<std::uint32_t>(size)) return {};
   return Error{Errc::invalid, 0,
-               std::string("no such ") + what + ": rank " + std::to_string(rank) + " of " +
-                   std::to_string(size)};
+               std::string("no such ") + what + ": rank " +
+                   std::to_string(static_cast<std::int32_t>(rank)) + " of " + std::to_string(size)};
 }
 
 /// `operand` holds `count` elements for each of `ranks`.
@@ -54,7 +54,8 @@ std::string in_words(const Agreement& agreed) {
     text += " " + std::string(troupe::to_string(static_cast<DType>(agreed.dtype)));
   if (agreed.reduction < kReduceOpCount)
     text += ", " + std::string(to_string(static_cast<ReduceOp>(agreed.reduction)));
-  if (agreed.root != Agreement::kNone) text += ", root " + std::to_string(agreed.root);
+  if (agreed.root != Agreement::kNone)
+    text += ", root " + std::to_string(static_cast<std::int32_t>(agreed.root));
   return text;
 }
 

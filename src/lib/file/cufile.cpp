@@ -41,7 +41,11 @@ Error missing(const std::string& what) {
 
 Result<CuFile> CuFile::load(const char* library) {
   void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);  // stays: it has threads
-  if (loaded == nullptr) return missing(std::string(library) + ": not installed");
+  if (loaded == nullptr) {
+    const std::string why = ::dlerror();
+    const bool absent = why.find("No such file or directory") != std::string::npos;
+    return missing(absent ? std::string(library) + ": not installed" : why);
+  }
   CuFile file;
   void *set = nullptr, *open = nullptr;
   const std::pair<const char*, void**> functions[] = {{"cuFileSetParameterBool", &set},

@@ -8,7 +8,8 @@ namespace troupe::rank_process {
 namespace {
 
 std::string mib(std::uint64_t bytes) {
-  return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
+  constexpr std::uint64_t kMib = 1u << 20;  // rounded up, also where the sum would overflow
+  return std::to_string(bytes / kMib + (bytes % kMib != 0 ? 1 : 0)) + " MiB";
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "common/ipc/code_file.hpp"
+
 namespace troupe::rank_process {
 namespace {
 
@@ -49,8 +51,12 @@ static_assert(sizeof(FieldValue) == 40);
 
 Result<Nvml> Nvml::load(const char* file) {
   void* const library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return Error{Errc::unsupported, 0, std::string("NVML: ") + file + ": not installed"};
+  if (library == nullptr) {
+    const auto why = ipc::load_error({});
+    const bool absent = why.code == Errc::unsupported;
+    return Error{Errc::unsupported, 0,
+                 "NVML: " + (absent ? std::string(file) + ": not installed" : why.message)};
+  }
   const Nvml nvml(library);
   if (!nvml.call("nvmlInit_v2"))
     return Error{Errc::unsupported, 0, std::string("NVML: ") + file + ": no driver answers"};
