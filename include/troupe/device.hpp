@@ -18,21 +18,21 @@
 
 namespace troupe {
 
-// Each in its library's header, <troupe/lib/blas.hpp> and so on.
+// Compilers show these lines where a header is missing.
 template <class Refs>
-class BasicBlas;
+class BasicBlas;  // #include <troupe/lib/blas.hpp>
 template <class Refs>
-class BasicFft;
+class BasicFft;  // #include <troupe/lib/fft.hpp>
 template <class Refs>
-class BasicRng;
+class BasicRng;  // #include <troupe/lib/rng.hpp>
 template <class Refs>
-class BasicSparse;
+class BasicSparse;  // #include <troupe/lib/sparse.hpp>
 template <class Refs>
-class BasicVector;
-class Solver;
-class Kernels;
-class Functions;
-class Sequence;
+class BasicVector;  // #include <troupe/lib/vector.hpp>
+class Solver;       // #include <troupe/lib/solver.hpp>
+class Kernels;      // #include <troupe/lib/kernel.hpp>
+class Functions;    // #include <troupe/lib/function.hpp>
+class Sequence;     // #include <troupe/sequence.hpp>
 
 namespace rank_process {
 class DeviceCore;

@@ -10,18 +10,18 @@
 
 namespace troupe {
 
-class Functions;
-class Kernels;
+class Functions;  // #include <troupe/lib/function.hpp>
+class Kernels;    // #include <troupe/lib/kernel.hpp>
 template <class Refs>
-class BasicBlas;
+class BasicBlas;  // #include <troupe/lib/blas.hpp>
 template <class Refs>
-class BasicFft;
+class BasicFft;  // #include <troupe/lib/fft.hpp>
 template <class Refs>
-class BasicRng;
+class BasicRng;  // #include <troupe/lib/rng.hpp>
 template <class Refs>
-class BasicSparse;
+class BasicSparse;  // #include <troupe/lib/sparse.hpp>
 template <class Refs>
-class BasicVector;
+class BasicVector;  // #include <troupe/lib/vector.hpp>
 
 /// A range of elements in the memory of another rank's device, named by a token: what the library
 /// calls of a RemoteDevice take. A plain value that keeps nothing alive; whether it names anything

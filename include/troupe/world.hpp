@@ -28,9 +28,9 @@ template <class A>
 class PublishedActorOf;
 }  // namespace detail
 template <class A>
-class ActorRef;
+class ActorRef;  // #include <troupe/actor.hpp>
 template <class A>
-class RemoteActor;
+class RemoteActor;  // #include <troupe/actor.hpp>
 
 /// What a step of a run tells.
 enum class Step { again, done };
