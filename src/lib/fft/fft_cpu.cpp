@@ -53,6 +53,7 @@ struct Fftw {
   int (*alignment_of)(T* numbers) = nullptr;  ///< 0: as plans want it
   const char* version = nullptr;
   bool loaded = false;
+  std::string why;  ///< it is not, in the loader's words
 
   Fftw() {
     void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
@@ -65,13 +66,17 @@ struct Fftw {
     if (library == nullptr && !kSingle)
       library = ::dlopen(TROUPE_FFTW_F64_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 #endif
-    if (library == nullptr) return;
+    if (library == nullptr) {
+      why = ::dlerror();
+      return;
+    }
     loaded =
         find(library, "plan_guru64_dft", plan) && find(library, "plan_guru64_dft_r2c", plan_r2c) &&
         find(library, "plan_guru64_dft_c2r", plan_c2r) && find(library, "execute_dft", execute) &&
         find(library, "execute_dft_r2c", execute_r2c) &&
         find(library, "execute_dft_c2r", execute_c2r) && find(library, "destroy_plan", destroy) &&
         find(library, "alignment_of", alignment_of) && find(library, "version", version);
+    if (!loaded) why = "it lacks a function";
   }
   template <class Symbol>
   static bool find(void* library, const std::string& name, Symbol& symbol) {
@@ -254,8 +259,8 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   Result<Plan> plan_for(const fft::Transform& op, bool in_place) {
     if (const auto& library = fftw<T>(); !library.loaded) {
       return Error{Errc::unsupported, 0,
-                   std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
-                       " is not installed (Debian and Ubuntu have it in libfftw3-dev)"};
+                   std::string("fft.transform: the cpu engine needs FFTW (") + library.kFile +
+                       ", in Debian's and Ubuntu's libfftw3-dev): " + library.why};
     }
     const auto key = key_of(op, in_place);
     if (const auto found = cached(key); found != plans_.end()) {

@@ -19,7 +19,10 @@ Curand::Curand() {
 #ifdef TROUPE_CURAND_LIBRARY  // where the build has found one
   if (library == nullptr) library = ::dlopen(TROUPE_CURAND_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 #endif
-  if (library == nullptr) return;
+  if (library == nullptr) {
+    why = ::dlerror();
+    return;
+  }
   loaded = find(library, "curandCreateGeneratorHost", create_host) &&
            find(library, "curandCreateGenerator", create) &&
            find(library, "curandDestroyGenerator", destroy) &&
@@ -38,6 +41,7 @@ Curand::Curand() {
            find(library, "curandGenerateLogNormalDouble", log_normal_f64) &&
            find(library, "curandGeneratePoisson", poisson) &&
            find(library, "curandGetVersion", get_version);
+  if (!loaded) why = "it lacks a function";
 }
 
 const Curand& curand() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace troupe::host::rng_numbers {
 
@@ -35,6 +36,7 @@ struct Curand {
   Status (*poisson)(Handle handle, unsigned* to, std::size_t n, double mean) = nullptr;
   Status (*get_version)(int* version) = nullptr;
   bool loaded = false;
+  std::string why;  ///< it is not, in the loader's words
 
   Curand();
 };

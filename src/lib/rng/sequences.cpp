@@ -71,7 +71,7 @@ Result<void> Sequences::make(const rng::Sequence& op, std::size_t queue, void* s
   if (op.n == 0) return {};
   if (!curand().loaded)
     return Error{Errc::unsupported, 0,
-                 std::string(op.kName) + ": libcurand.so.10 is not installed"};
+                 std::string(op.kName) + ": it needs libcurand.so.10: " + curand().why};
   const std::lock_guard lock(mutex_);
   const Key key{queue,           op.dtype,    op.seed,       op.offset, op.generator,
                 op.distribution, op.ordering, op.dimensions, op.mean,   op.deviation};
