@@ -407,6 +407,14 @@ TEST_F(GenerationsTest, AFolderIsOneJobs) {
   EXPECT_TRUE(FolderLock::take(folder, "process 3").ok());
   std::ofstream(root_ / "file") << "x";
   EXPECT_EQ(FolderLock::take(root_ / "file", "process 4").code(), Errc::io);
+
+  fs::create_directory(root_ / "linked");
+  std::ofstream(root_ / "precious") << "as it was";
+  for (const auto* const name : {"lock", "part"})
+    fs::create_symlink(root_ / "precious", root_ / "linked" / name);
+  EXPECT_EQ(FolderLock::take(root_ / "linked", "process 5").code(), Errc::io);
+  EXPECT_EQ(NewFile::create(root_ / "linked" / "part", 0).code(), Errc::io);
+  EXPECT_EQ(fs::file_size(root_ / "precious"), 9u) << "nothing is written through a link";
 }
 
 TEST_F(GenerationsTest, RoomForAStateIsLookedFor) {

@@ -58,7 +58,7 @@ Result<FolderLock> FolderLock::take(const fs::path& folder, const std::string& h
   fs::create_directories(folder, error);
   if (error) return file_error(folder, error.value());
   const auto path = folder / "lock";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd) {
     auto failed = file_error(folder);
     failed.message += "; states cannot be saved there (see --checkpoint-dir)";
