@@ -18,8 +18,8 @@ class Troupe(CMakePackage, CudaPackage):
 
     variant("kernels", default=True, description="Kernels of programs on the CPU engine")
     variant("direct", default=True, description="Direct solvers on the CPU engine, by Eigen")
-    variant("dnn", default=False, description="Convolutions on the CPU engine, by oneDNN")
-    variant("fft", default=False, description="Fourier transforms on the CPU engine, by FFTW (GPL)")
+    variant("dnn", default=True, description="Convolutions on the CPU engine, by oneDNN")
+    variant("fft", default=True, description="Fourier transforms on the CPU engine, by FFTW (GPL), which is loaded, not linked")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
