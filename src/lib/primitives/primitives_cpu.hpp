@@ -29,10 +29,6 @@ T rounded(V value) {
 }
 
 template <class T>
-bool is_nan(T element) {
-  return number(element) != number(element);
-}
-template <class T>
 bool equal(T a, T b) {
   return number(a) == number(b);
 }

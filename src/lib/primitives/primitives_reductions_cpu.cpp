@@ -4,6 +4,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "common/core/extremes.hpp"
 #include "lib/primitives/primitives_cpu.hpp"
 
 namespace troupe::host::cpu {
@@ -27,11 +28,13 @@ T reduce_range(Reduction reduction, const T* begin, const T* end) {
     case Reduction::sum: return fold(std::plus<>{});
     case Reduction::product: return fold(std::multiplies<>{});
     case Reduction::min:
-      return std::accumulate(begin, end, neutral<T>(Reduction::min),
-                             [](T a, T b) { return number(b) < number(a) || is_nan(b) ? b : a; });
+      return std::accumulate(begin, end, neutral<T>(Reduction::min), [](T a, T b) {
+        return number(b) < number(a) || is_nan(number(b)) ? b : a;
+      });
     case Reduction::max:
-      return std::accumulate(begin, end, neutral<T>(Reduction::max),
-                             [](T a, T b) { return number(a) < number(b) || is_nan(b) ? b : a; });
+      return std::accumulate(begin, end, neutral<T>(Reduction::max), [](T a, T b) {
+        return number(a) < number(b) || is_nan(number(b)) ? b : a;
+      });
     default: break;
   }
   if constexpr (std::integral<T>) {
