@@ -54,6 +54,7 @@ struct Sum {
   }
   /// Rank 0's device host is lost, and nobody comes beyond it.
   void lose_and_wait() {
+    c->world().barrier();  // all ranks are here, and know it when they come again
     if (c->first()) c->device().inject(FaultKind::kill);
     for (;;) c->world().all_reduce(scratch, ReduceOp::max).get();
   }
@@ -149,7 +150,7 @@ void awaited(Context& c) {
     helper = std::thread([&, timeline = c.world().timeline()] {
       const Timeline::Scope scope(timeline);
       bound = true;
-      for (int yields = 0; yields < 1000; ++yields) std::this_thread::yield();
+      for (int yields = 0; yields < 10; ++yields) std::this_thread::yield();
       (void)sum.add();
       ran += 2;
     });
