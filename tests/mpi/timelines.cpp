@@ -79,6 +79,7 @@ class Adder : public Actor<Adder, AddTo> {
   void on(AddTo add) {
     if (add.until) add.until->future().wait_ready();
     *add.outcome = add.sum->add().wait().code();
+    add.outcome->notify_all();
   }
 };
 
@@ -94,7 +95,8 @@ void undone(Context& c) {
   const auto adder = c.runtime().actors().spawn<Adder>({.name = "adder"});
   const auto go = std::make_shared<Promise<void>>();
   std::vector<std::shared_ptr<std::atomic<Errc>>> outcomes;
-  for (int i = 0; i < 4; ++i) outcomes.push_back(std::make_shared<std::atomic<Errc>>(Errc::ok));
+  for (int i = 0; i < 4; ++i)
+    outcomes.push_back(std::make_shared<std::atomic<Errc>>(Errc::internal));
   std::optional<Timeline> kept;
   Future<void> function, coroutine;
   bool again = false;
@@ -115,7 +117,7 @@ void undone(Context& c) {
         *outcomes[3] = sum.add().wait().code();
       }).join();
       function.wait_ready(), coroutine.wait_ready();
-      while (*outcomes[2] == Errc::ok) std::this_thread::yield();
+      outcomes[2]->wait(Errc::internal);
     }
     sum.add();
   });
@@ -150,11 +152,12 @@ void awaited(Context& c) {
     helper = std::thread([&, timeline = c.world().timeline()] {
       const Timeline::Scope scope(timeline);
       bound = true;
+      bound.notify_all();
       for (int yields = 0; yields < 10; ++yields) std::this_thread::yield();
       (void)sum.add();
       ran += 2;
     });
-    while (!bound) std::this_thread::yield();  // from then on a commit waits for it
+    bound.wait(false);  // from then on a commit waits for it
   });
   if (helper.joinable()) helper.join();
   c.expect(ended.ok(), "a run with helpers ends with " + told(ended));
