@@ -55,7 +55,7 @@ void Runner::play_helped(const Round& round) {
   const bool groups = program_->groups && conduct_.collectives;
   const bool largest = conduct_.collectives && device_.info().engine == "cpu";
 
-  const Adding adding{device_.blas(), device_.alloc<double>(kLength)};
+  Adding adding{device_.blas(), device_.alloc<double>(kLength)};
   device_.fill(adding.one, 1.0);
   Checkpoint state(device_);
   state.add("one", adding.one);
@@ -65,8 +65,8 @@ void Runner::play_helped(const Round& round) {
     device_.fill(sums[way], 0.0);
     state.add(kNames[way], sums[way]);
   }
-  const auto numbers = device_.alloc<double>(8);
-  const auto members = device_.alloc<double>(1);
+  auto numbers = device_.alloc<double>(8);
+  auto members = device_.alloc<double>(1);
   state.add_scratch(numbers), state.add_scratch(members);
   Sequence counts;
   double size = 1;
@@ -89,7 +89,7 @@ void Runner::play_helped(const Round& round) {
           account_.count_operations(kWays);
           (void)device_.nop().then([&adding, &sums] { (void)adding(sums[function]); });
           (void)add_behind(device_.nop(), &adding, sums[coroutine]);
-          if (const auto told = adder.tell_patiently(Add{&adding, sums[actor]}); !told.ok())
+          if (const auto told = tell_patiently(adder, Add{&adding, sums[actor]}); !told.ok())
             throw Finding("a message to an actor is refused: " + told.error().to_string());
           std::jthread helper([&, timeline = World::timeline()] {
             const Timeline::Scope scope(timeline);
