@@ -2,7 +2,7 @@
 
 #include <troupe/lib/solver_orthogonal.hpp>
 
-/// Eigenvalues.
+/// Eigenvalues. info is kNotFinite where a matrix has an element that is not finite.
 namespace troupe::solver {
 
 /// What eigenvalue problems compute.

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstdint>
+
 #include <troupe/lib/matrix.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Systems of linear equations by LAPACK's names (https://www.netlib.org/lapack): Cholesky, LU and
 /// L D L^T. Column-major; leading dimensions in elements; a square matrix is of order 2^24 at most.
+///
+/// Numbers that are not finite go through a factorisation as through any sum or product, and info
+/// tells only of what it tells of else: a pivot of potrf that is not a number is not positive.
 ///
 /// Pivots are std::int64_t and count from 1, as LAPACK's do; those that are outside of the matrix
 /// exchange nothing. `info` is LAPACK's: 0, or i > 0 for a matrix that has no result.
@@ -16,6 +21,12 @@ using blas::Transpose;
 using blas::Uplo;
 
 inline constexpr DTypes kDTypes = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
+/// The info of an operation that iterates (eigenvalues, singular values, gesv, gels) if the matrix
+/// has an element that is infinite or not a number. Then the values or the solution are NaN, and
+/// what else would be computed is undefined. Elements that the operation does not read, as in the
+/// other half of a Hermitian matrix, do not count.
+inline constexpr std::int32_t kNotFinite = INT32_MAX;
+
 /// On the rank's own device only.
 inline constexpr Traits kComputesHere{.repeatable = true, .capturable = true};
 /// The traits of what works on the host as well, or waits for the device.
@@ -23,7 +34,7 @@ inline constexpr Traits kBlocksHere{.repeatable = true, .blocking = true};
 
 /// Cholesky: a = L L^H (lower) or U^H U (upper), of an n x n Hermitian positive definite matrix.
 /// The factor replaces that half of a. info: 0, or the order of the leading minor that is not
-/// positive definite; then the factor is not finished.
+/// positive definite, or is not a number; then the factor is not finished.
 struct Potrf {
   static constexpr std::string_view kName = "solver.potrf";
   static constexpr DTypes kDTypes = solver::kDTypes;

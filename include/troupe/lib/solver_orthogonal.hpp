@@ -64,7 +64,8 @@ enum class Lowest : std::uint32_t { same, f32, tf32, bf16, f16 };
 
 /// What Gesv and Gels tell.
 struct Refinement {
-  std::int32_t info = 0;  ///< 0, or which element of a triangular factor's diagonal is zero
+  /// 0, or which element of a triangular factor's diagonal is zero, or kNotFinite
+  std::int32_t info = 0;
   /// How often the solution was refined; negative: that did not converge, and the factorisation was
   /// done again in the precision of the matrix.
   std::int32_t iterations = 0;

@@ -56,6 +56,10 @@ template <class Op>
 Result<void> judge(const Op& op, const std::byte* cell, const std::string& meaning) {
   const auto info = told_in<std::int32_t>(cell);
   if (info == 0 || op.on_failure == OnFailure::report) return {};
+  if (info == kNotFinite) {
+    return Error{Errc::numeric, info,
+                 std::string(Op::kName) + ": a matrix has an element that is not a finite number"};
+  }
   if (info > 0) return Error{Errc::numeric, info, std::string(Op::kName) + ": " + meaning};
   return Error{Errc::library, info,
                std::string(Op::kName) + ": argument " + std::to_string(-info) + " is wrong"};

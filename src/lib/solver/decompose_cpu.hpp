@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/solver/solver_cpu.hpp"
+#include "lib/solver/finite_cpu.hpp"
 
 /// Singular values as operations want them, by LAPACK's gesdd.
 namespace troupe::host::cpu {
@@ -18,6 +18,7 @@ T conjugate(const T& x) {
 template <class T>
 lapack_int decompose(std::int64_t m, std::int64_t n, T* a, std::int64_t lda, RealOf<T>* s, T* u,
                      std::int64_t ldu, T* v, std::int64_t ldv, solver::Extent extent) {
+  if (!all_finite(m, n, a, lda)) return not_finite(s, std::min(m, n));
   const bool vectors = u != nullptr, full = extent == solver::Extent::full;
   const auto rows = full ? n : std::min(m, n);  // of V^H
   std::vector<T> vt(vectors ? static_cast<std::size_t>(rows * n) : 1);

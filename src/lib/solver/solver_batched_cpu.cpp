@@ -1,19 +1,17 @@
 #include "lib/solver/decompose_cpu.hpp"
+#include "lib/solver/eigenvalues_cpu.hpp"
 
 /// Batches of matrices on the cpu engine, one after the other.
 namespace troupe::host::cpu {
 
 Result<void> Solver::run(const solver::PotrfBatched& op, const Call& call) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return services_.submit(
-        call, [op, list = list_of<T>(call), info = call.at<std::int32_t>(op.info)] {
-          for (std::size_t i = 0; i < list.size(); ++i) {
-            info[i] = op.n == 0
-                          ? 0
-                          : require_memory(Lapack<T>::potrf(LAPACK_COL_MAJOR, letter(op.uplo),
-                                                            to_int(op.n), list[i], to_int(op.lda)));
-          }
-        });
+    return services_.submit(call, [op, list = list_of<T>(call),
+                                   info = call.at<std::int32_t>(op.info)] {
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        info[i] = op.n == 0 ? 0 : require_memory(factor_definite(op.uplo, op.n, list[i], op.lda));
+      }
+    });
   });
 }
 
@@ -35,11 +33,8 @@ Result<void> Solver::queue_eigenvalues(const Op& op, const Call& call) {
     return services_.submit(call, [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w),
                                    info = call.at<std::int32_t>(op.info)] {
       for (std::int64_t i = 0; i < op.batch; ++i) {
-        info[i] = op.n == 0
-                      ? 0
-                      : require_memory(Lapack<T>::evd(
-                            LAPACK_COL_MAJOR, letter(op.vectors), letter(op.uplo), to_int(op.n),
-                            a + i * op.lda * op.n, to_int(op.lda), w + i * op.n));
+        info[i] =
+            op.n == 0 ? 0 : require_memory(eigenvalues(op, a + i * op.lda * op.n, w + i * op.n));
       }
     });
   });

@@ -27,6 +27,9 @@ Result<void> Solver::run(const solver::PotrfBatched& op, const Call& call) {
                                                to_int(op.n), reinterpret_cast<Native<T>**>(*list),
                                                to_int(op.lda), call.at<int>(op.info),
                                                to_int(op.batch)));
+    TROUPE_CUDA_TRY(kernels::find_no_pivots(services_.launch(call.queue()),
+                                            reinterpret_cast<const Native<T>* const*>(*list),
+                                            op.lda, op.n, op.batch, call.at<int>(op.info)));
     return {};
   });
 }
@@ -48,8 +51,9 @@ Result<void> Solver::run(const solver::PotrsBatched& op, const Call& call) {
 Result<void> Solver::run(const solver::SyevBatched& op, const Call& call) {
   if (op.batch == 0) return {};
   if (op.n == 0) return tell_zeros(op, call);
+  TROUPE_CUDA_PROPAGATE(find(op, counting_of(op.uplo), op.n, true, call));
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
-  return issue(
+  TROUPE_CUDA_PROPAGATE(issue(
       op, call, {},
       [&](State& own, Needed& needed) {
         return cusolverDnXsyevBatched_bufferSize(
@@ -62,15 +66,17 @@ Result<void> Solver::run(const solver::SyevBatched& op, const Call& call) {
             own.handle.get(), own.params.get(), flag(op.vectors), flag(op.uplo), op.n, type,
             call.at(op.a), op.lda, real, call.at(op.w), type, own.device(), needed.device_bytes,
             own.host_memory(), needed.host_bytes, call.at<int>(op.info), op.batch);
-      });
+      }));
+  return tell_found(op, op.w, op.n, call);
 }
 
 Result<void> Solver::run(const solver::SyevjBatched& op, const Call& call) {
   if (op.batch == 0) return {};
   if (op.n == 0) return tell_zeros(op, call);
+  TROUPE_CUDA_PROPAGATE(find(op, counting_of(op.uplo), op.n, true, call));
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
-  return with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const w = call.at<RealOf<T>>(op.w);
     const int n = to_int(op.n), lda = to_int(op.lda), batch = to_int(op.batch);
@@ -85,16 +91,18 @@ Result<void> Solver::run(const solver::SyevjBatched& op, const Call& call) {
                                           memory, length, call.at<int>(op.info), own.syevj.get(),
                                           batch);
         });
-  });
+  }));
+  return tell_found(op, op.w, op.n, call);
 }
 
 Result<void> Solver::run(const solver::GesvdjBatched& op, const Call& call) {
   if (op.batch == 0) return {};
   if (op.m == 0 || op.n == 0) return tell_zeros(op, call);
+  TROUPE_CUDA_PROPAGATE(find(op, kernels::Counting::all, op.m, true, call));
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_gesvdj(own, op.tolerance, op.max_sweeps));
   const bool wanted = op.vectors == solver::Vectors::yes;
-  return with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const s = call.at<RealOf<T>>(op.s);
     auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;
@@ -118,14 +126,16 @@ Result<void> Solver::run(const solver::GesvdjBatched& op, const Call& call) {
               wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv, memory,
               length, call.at<int>(op.info), own.gesvdj.get(), batch);
         });
-  });
+  }));
+  return tell_found(op, op.s, std::min(op.m, op.n), call);
 }
 
 Result<void> Solver::run(const solver::GesvdaBatched& op, const Call& call) {
   if (op.batch == 0) return {};
+  TROUPE_CUDA_PROPAGATE(find(op, kernels::Counting::all, op.m, false, call));
   const auto& own = state(call.queue());
   const bool wanted = op.vectors == solver::Vectors::yes;
-  return with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
     const auto* const a = call.at<const Native<T>>(op.a);
     auto* const s = call.at<RealOf<T>>(op.s);
     auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;
@@ -154,7 +164,8 @@ Result<void> Solver::run(const solver::GesvdaBatched& op, const Call& call) {
               wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv, stride_v,
               memory, length, call.at<int>(op.info), nullptr, batch);
         });
-  });
+  }));
+  return tell_found(op, op.s, op.rank, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -1,4 +1,4 @@
-#include "lib/solver/solver_cpu.hpp"
+#include "lib/solver/finite_cpu.hpp"
 
 #include <cblas.h>
 
@@ -44,7 +44,7 @@ Dependencies Solver::stands_on() const {
 Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
-      return Lapack<T>::potrf(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a, to_int(op.lda));
+      return factor_definite(op.uplo, op.n, a, op.lda);
     });
   });
 }

@@ -72,6 +72,12 @@ Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
                                 call.at(op.a), op.lda, type, own.device(), needed.device_bytes,
                                 own.host_memory(), needed.host_bytes, own.info());
       }));
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::find_no_pivot(services_.launch(call.queue()),
+                                           call.at<const Native<T>>(op.a), op.lda, op.n,
+                                           state(call.queue()).info()));
+    return {};
+  }));
   return tell(op.info, call);
 }
 

@@ -6,12 +6,14 @@
 #include <complex>
 #include <deque>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <troupe/lib/solver.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/solver/finite_kernels.cuh"
 #include "lib/solver/status_cuda.hpp"
 
 /// cuSOLVER has functions of two kinds: those of 64 bits, which take any type ("X"), and older
@@ -128,6 +130,26 @@ inline std::size_t aligned(std::size_t bytes) {
   return (bytes + Needed::kAligned - 1) / Needed::kAligned * Needed::kAligned;
 }
 
+/// A matrix that an operation that iterates looks at before it begins.
+struct LookedAt {
+  const Operand* a = nullptr;
+  std::int64_t rows = 0, columns = 0, leading = 0;
+  kernels::Counting counting = kernels::Counting::all;
+};
+inline kernels::Counting counting_of(solver::Uplo uplo) {
+  return uplo == solver::Uplo::lower ? kernels::Counting::lower : kernels::Counting::upper;
+}
+/// The Hermitian matrix a of an operation.
+template <class Op>
+LookedAt half_of(const Op& op) {
+  return {&op.a, op.n, op.n, op.lda, counting_of(op.uplo)};
+}
+/// A matrix of numbers that an operation tells of: columns of them, in real parts.
+struct Told {
+  const Operand* values = nullptr;
+  std::int64_t count = 0, columns = 1, leading = 0;
+};
+
 class Solver final
     : public LibraryHalfOf<
           Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
@@ -218,6 +240,7 @@ class Solver final
     Handle<SyevjTraits> syevj;    ///< of the last call of that kind
     Handle<GesvdjTraits> gesvdj;  ///< the same
     Workspace memory;
+    Workspace found;  ///< how often matrices were found to be not finite
     /// The last one is in use. Calls that are under way may still read the others, and each is
     /// twice as large as the one before.
     std::deque<std::vector<std::byte>> host;
@@ -280,6 +303,30 @@ class Solver final
                          own.info());
         });
   }
+  /// The answer where an element of a matrix is not finite: kNotFinite in a cell of a TellsOf, and
+  /// values that are no numbers. Nothing if all are. Waits for what is before it.
+  template <class TellsOf>
+  std::optional<Result<void>> refuse(DType dtype, std::initializer_list<LookedAt> matrices,
+                                     const Operand& cell, const Told& told, const Call& call) {
+    const auto found = any_not_finite(dtype, matrices, call);
+    if (!found) return found.error();
+    if (!*found) return std::nullopt;
+    if (auto told_zero = tell_zero(cell, sizeof(TellsOf), call); !told_zero) return told_zero;
+    return tell_not_finite(dtype, cell, told, call);
+  }
+  Result<bool> any_not_finite(DType dtype, std::initializer_list<LookedAt> matrices,
+                              const Call& call);
+  Result<void> tell_not_finite(DType dtype, const Operand& cell, const Told& told,
+                               const Call& call);
+  /// The same of a batch, in the order of the queue: find() looks at its matrices, and makes unit
+  /// matrices of those that are not finite if `a` may be written; tell_found() answers, behind what
+  /// computes the others.
+  template <class Op>
+  Result<void> find(const Op& op, kernels::Counting counting, std::int64_t rows, bool writable,
+                    const Call& call);
+  template <class Op>
+  Result<void> tell_found(const Op& op, const Operand& values, std::int64_t count,
+                          const Call& call);
   /// The addresses of the tail's operands, in device memory.
   Result<void**> addresses_of_tail(const Call& call);
   /// When Jacobi's methods stop.

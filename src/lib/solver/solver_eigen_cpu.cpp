@@ -1,4 +1,4 @@
-#include "lib/solver/solver_cpu.hpp"
+#include "lib/solver/eigenvalues_cpu.hpp"
 
 /// Eigenvalues on the cpu engine.
 namespace troupe::host::cpu {
@@ -14,10 +14,8 @@ char letter(solver::Range range) {
 Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     return queue_for_info(
-        call, op.info, op.n == 0, [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w)] {
-          return Lapack<T>::evd(LAPACK_COL_MAJOR, letter(op.vectors), letter(op.uplo), to_int(op.n),
-                                a, to_int(op.lda), w);
-        });
+        call, op.info, op.n == 0,
+        [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w)] { return eigenvalues(op, a, w); });
   });
 }
 
@@ -26,9 +24,7 @@ Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
     return queue<solver::Sweeps>(
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w)](solver::Sweeps& told) {
-          told.info =
-              require_memory(Lapack<T>::evd(LAPACK_COL_MAJOR, letter(op.vectors), letter(op.uplo),
-                                            to_int(op.n), a, to_int(op.lda), w));
+          told.info = require_memory(eigenvalues(op, a, w));
         });
   });
 }
@@ -39,6 +35,10 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
     return queue<solver::FoundEigenvalues>(
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
+          if (!half_finite(op.uplo, op.n, a, op.lda)) {
+            told.info = not_finite(w, op.n);
+            return;
+          }
           const bool wanted = op.vectors == solver::Vectors::yes;
           std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
           std::vector<lapack_int> support(2 * static_cast<std::size_t>(op.n));
@@ -56,13 +56,9 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
   return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
-    return queue_for_info(
-        call, op.info, op.n == 0,
-        [op, a = call.at<T>(op.a), b = call.at<T>(op.b), w = call.at<RealOf<T>>(op.w)] {
-          return Lapack<T>::gvd(LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem),
-                                letter(op.vectors), letter(op.uplo), to_int(op.n), a,
-                                to_int(op.lda), b, to_int(op.ldb), w);
-        });
+    return queue_for_info(call, op.info, op.n == 0,
+                          [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
+                           w = call.at<RealOf<T>>(op.w)] { return eigenvalues(op, a, b, w); });
   });
 }
 
@@ -70,12 +66,8 @@ Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
   return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     return queue<solver::Sweeps>(
         call, op.told, op.n == 0,
-        [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
-         w = call.at<RealOf<T>>(op.w)](solver::Sweeps& told) {
-          told.info = require_memory(Lapack<T>::gvd(
-              LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem), letter(op.vectors),
-              letter(op.uplo), to_int(op.n), a, to_int(op.lda), b, to_int(op.ldb), w));
-        });
+        [op, a = call.at<T>(op.a), b = call.at<T>(op.b), w = call.at<RealOf<T>>(op.w)](
+            solver::Sweeps& told) { told.info = require_memory(eigenvalues(op, a, b, w)); });
   });
 }
 
@@ -86,6 +78,10 @@ Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
          w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
+          if (!half_finite(op.uplo, op.n, a, op.lda) || !half_finite(op.uplo, op.n, b, op.ldb)) {
+            told.info = not_finite(w, op.n);
+            return;
+          }
           const bool wanted = op.vectors == solver::Vectors::yes;
           std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
           std::vector<lapack_int> failed(static_cast<std::size_t>(op.n));
@@ -108,6 +104,7 @@ Result<void> Solver::run(const solver::Geev& op, const Call& call) {
     return queue_for_info(
         call, op.info, op.n == 0,
         [op, vr, a = call.at<T>(op.a), w = call.at<std::complex<Real>>(op.w)] {
+          if (!all_finite(op.n, op.n, a, op.lda)) return not_finite(w, op.n);
           const char right = vr != nullptr ? 'V' : 'N';
           const auto n = to_int(op.n), ldvr = to_int(vr != nullptr ? op.ldvr : 1);
           if constexpr (ComplexElement<T>) {

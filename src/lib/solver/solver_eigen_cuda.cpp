@@ -14,6 +14,8 @@ cusolverEigRange_t flag(solver::Range range) {
 
 Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  if (auto answer = refuse<std::int32_t>(op.dtype, {half_of(op)}, op.info, {&op.w, op.n}, call))
+    return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   TROUPE_CUDA_PROPAGATE(issue(
       op, call, {},
@@ -61,6 +63,8 @@ Result<void> Solver::tell_sweeps_of_syevj(const Operand& cell, const Call& call)
 
 Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+  if (auto answer = refuse<solver::Sweeps>(op.dtype, {half_of(op)}, op.told, {&op.w, op.n}, call))
+    return *answer;
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda}, [&]<class T>(T) {
@@ -83,6 +87,9 @@ Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
+  if (auto answer =
+          refuse<solver::FoundEigenvalues>(op.dtype, {half_of(op)}, op.told, {&op.w, op.n}, call))
+    return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   const auto range = flag(op.range);
   // In the type of the eigenvalues.
@@ -113,6 +120,10 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  if (auto answer = refuse<std::int32_t>(
+          op.dtype, {half_of(op), {&op.b, op.n, op.n, op.ldb, counting_of(op.uplo)}}, op.info,
+          {&op.w, op.n}, call))
+    return *answer;
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
@@ -135,6 +146,10 @@ Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+  if (auto answer = refuse<solver::Sweeps>(
+          op.dtype, {half_of(op), {&op.b, op.n, op.n, op.ldb, counting_of(op.uplo)}}, op.told,
+          {&op.w, op.n}, call))
+    return *answer;
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
@@ -159,6 +174,10 @@ Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
+  if (auto answer = refuse<solver::FoundEigenvalues>(
+          op.dtype, {half_of(op), {&op.b, op.n, op.n, op.ldb, counting_of(op.uplo)}}, op.told,
+          {&op.w, op.n}, call))
+    return *answer;
   int found = 0;
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
@@ -188,6 +207,9 @@ Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Geev& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  if (auto answer = refuse<std::int32_t>(op.dtype, {{&op.a, op.n, op.n, op.lda}}, op.info,
+                                         {&op.w, 2 * op.n}, call))
+    return *answer;
   // Real matrices have complex eigenvalues, and real vectors in pairs.
   const auto type = type_of(op.dtype), complex = type_of(op.complex_type(op.dtype));
   const bool wanted = op.vr.present();

@@ -1,7 +1,17 @@
-#include "lib/solver/solver_cpu.hpp"
+#include "lib/solver/finite_cpu.hpp"
 
 /// QR factorisations and whole solutions on the cpu engine.
 namespace troupe::host::cpu {
+namespace {
+
+/// The answer of Gesv and Gels where A is not finite.
+template <class T, class Op>
+lapack_int no_solution(const Op& op, T* x) {
+  for (std::int64_t j = 0; j < op.nrhs; ++j) not_finite(x + j * op.ldx, op.n);
+  return solver::kNotFinite;
+}
+
+}  // namespace
 
 Result<void> Solver::run(const solver::Geqrf& op, const Call& call) {
   return with_number(op.dtype, {op.lda, op.n}, [&]<class T>(T) {
@@ -42,6 +52,10 @@ Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
         call, op.told, op.n == 0 || op.nrhs == 0,
         [op, a = call.at<T>(op.a), b = call.at<const T>(op.b),
          x = call.at<T>(op.x)](solver::Refinement& told) {
+          if (!all_finite(op.n, op.n, a, op.lda)) {
+            told.info = no_solution(op, x);
+            return;
+          }
           copy_matrix(op.n, op.nrhs, b, op.ldb, x, op.ldx);
           std::vector<lapack_int> pivots(static_cast<std::size_t>(op.n));
           told.info =
@@ -57,6 +71,10 @@ Result<void> Solver::run(const solver::Gels& op, const Call& call) {
         call, op.told, op.n == 0 || op.nrhs == 0,
         [op, a = call.at<T>(op.a), b = call.at<const T>(op.b),
          x = call.at<T>(op.x)](solver::Refinement& told) {
+          if (!all_finite(op.m, op.n, a, op.lda)) {
+            told.info = no_solution(op, x);
+            return;
+          }
           std::vector<T> own(static_cast<std::size_t>(op.m * op.nrhs));  // it is overwritten
           copy_matrix(op.m, op.nrhs, b, op.ldb, own.data(), op.m);
           told.info = require_memory(Lapack<T>::gels(LAPACK_COL_MAJOR, 'N', to_int(op.m),

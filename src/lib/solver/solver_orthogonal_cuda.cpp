@@ -143,6 +143,11 @@ Result<void> Solver::refine(const Op& op, const Call& call, std::size_t extra_by
 
 Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
   if (op.n == 0 || op.nrhs == 0) return tell_zero(op.told, sizeof(solver::Refinement), call);
+  const std::int64_t parts = size_of(op.dtype) == size_of(real_type(op.dtype)) ? 1 : 2;
+  if (auto answer =
+          refuse<solver::Refinement>(op.dtype, {{&op.a, op.n, op.n, op.lda}}, op.told,
+                                     {&op.x, parts * op.n, op.nrhs, parts * op.ldx}, call))
+    return *answer;
   return with_number(op.dtype, {op.n, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
@@ -167,6 +172,11 @@ Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Gels& op, const Call& call) {
   if (op.n == 0 || op.nrhs == 0) return tell_zero(op.told, sizeof(solver::Refinement), call);
+  const std::int64_t parts = size_of(op.dtype) == size_of(real_type(op.dtype)) ? 1 : 2;
+  if (auto answer =
+          refuse<solver::Refinement>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.told,
+                                     {&op.x, parts * op.n, op.nrhs, parts * op.ldx}, call))
+    return *answer;
   return with_number(op.dtype, {op.m, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);

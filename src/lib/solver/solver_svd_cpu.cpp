@@ -13,6 +13,7 @@ Result<void> Solver::run(const solver::Gesvd& op, const Call& call) {
     auto* const vt = op.vt.present() ? call.at<T>(op.vt) : nullptr;
     return queue_for_info(call, op.info, op.m == 0 || op.n == 0,
                           [op, u_job, v_job, u, vt, a = call.at<T>(op.a), s = call.at<Real>(op.s)] {
+                            if (!all_finite(op.m, op.n, a, op.lda)) return not_finite(s, op.n);
                             std::vector<Real> superdiagonals(static_cast<std::size_t>(op.n));
                             return Lapack<T>::gesvd(
                                 LAPACK_COL_MAJOR, u_job, v_job, to_int(op.m), to_int(op.n), a,

@@ -21,6 +21,9 @@ Result<void> Solver::set_gesvdj(State& own, double tolerance, std::int32_t max_s
 
 Result<void> Solver::run(const solver::Gesvd& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  if (auto answer = refuse<std::int32_t>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.info,
+                                         {&op.s, std::min(op.m, op.n)}, call))
+    return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   constexpr signed char kLetters[] = {'N', 'S', 'A', 'O'};
   const auto u_job = kLetters[static_cast<std::size_t>(op.columns_u)],
@@ -47,6 +50,9 @@ Result<void> Solver::run(const solver::Gesvd& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+  if (auto answer = refuse<solver::Sweeps>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.told,
+                                           {&op.s, std::min(op.m, op.n)}, call))
+    return *answer;
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_gesvdj(own, op.tolerance, op.max_sweeps));
   const bool wanted = op.vectors == solver::Vectors::yes;
@@ -85,6 +91,9 @@ Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return tell_zero(op.told, sizeof(solver::Perturbation), call);
+  if (auto answer = refuse<solver::Perturbation>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.told,
+                                                 {&op.s, std::min(op.m, op.n)}, call))
+    return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   const bool wanted = op.vectors == solver::Vectors::yes;
   void* const u = wanted ? call.at(op.u) : nullptr;
@@ -114,6 +123,9 @@ Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
 }
 
 Result<void> Solver::run(const solver::Gesvdr& op, const Call& call) {
+  if (auto answer = refuse<std::int32_t>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.info,
+                                         {&op.s, op.rank}, call))
+    return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   const bool left = op.u.present(), right = op.v.present();
   const signed char u_job = left ? 'S' : 'N', v_job = right ? 'S' : 'N';
