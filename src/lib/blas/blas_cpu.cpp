@@ -43,7 +43,7 @@ Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
                                    x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       const auto scalar = alpha.get();
       if constexpr (NarrowElement<T>) {
-        for (std::int64_t i = 0; i < op.n; ++i) {
+        for (std::int64_t i = 0; i < op.n && scalar != 0; ++i) {
           auto& out = element(y, op.n, op.incy, i);
           out = from_float<T>(scalar * to_float(element(x, op.n, op.incx, i)) + to_float(out));
         }
@@ -103,9 +103,11 @@ Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
         call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
           double norm = 0;
           if constexpr (NarrowElement<T>) {
-            for (std::int64_t i = 0; i < op.n; ++i)
-              norm = std::hypot(norm, double{to_float(x[i * op.incx])});
-            *result = from_float<T>(static_cast<float>(norm));
+            for (std::int64_t i = 0; i < op.n; ++i) {
+              const double value = to_float(x[i * op.incx]);  // whose square has room
+              norm += value * value;
+            }
+            *result = from_float<T>(static_cast<float>(std::sqrt(norm)));
           } else {
             in_pieces(op.n, [&](std::int64_t first, int count) {
               norm = std::hypot(norm, static_cast<double>(Cblas<T>::nrm2(count, x + first * op.incx,
@@ -179,6 +181,8 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
                               if constexpr (NarrowElement<T>) {
                                 for (std::int64_t i = 0; i < op.n; ++i)
                                   x[i * op.incx] = from_float<T>(scalar * to_float(x[i * op.incx]));
+                              } else if (scalar == F(0)) {  // OpenBLAS forgets what is no number
+                                for (std::int64_t i = 0; i < op.n; ++i) x[i * op.incx] *= scalar;
                               } else {
                                 in_pieces(op.n, [&](std::int64_t first, int count) {
                                   auto* const part = x + first * op.incx;

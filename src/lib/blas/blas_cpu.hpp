@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <type_traits>
 
 #include <troupe/lib/blas.hpp>
@@ -144,6 +147,20 @@ Result<void> with_number_or_narrow(DType dtype, Visit&& visit) {
 template <class T>
 T& element(T* x, std::int64_t n, std::int64_t increment, std::int64_t i) {
   return increment > 0 ? x[i * increment] : x[(i + 1 - n) * increment];
+}
+/// The nearest integer in the range of T, ties to even; 0 for what is not a number.
+template <class T>
+T integer_of(double x) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(x)) return 0;
+  return static_cast<T>(
+      std::clamp(std::nearbyint(x), double{Limits::min()}, double{Limits::max()}));
+}
+/// y = beta y: with beta = 0 zeros, whatever y holds.
+template <class T>
+void scale(std::int64_t n, T beta, T* y, std::int64_t increment) {
+  const auto step = std::abs(increment);
+  for (std::int64_t i = 0; i < n; ++i) y[i * step] = beta == T(0) ? T(0) : beta * y[i * step];
 }
 /// The element of a matrix of which one half is stored in full.
 template <class T>

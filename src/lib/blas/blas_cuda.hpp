@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <cstdlib>
 #include <initializer_list>
 
 #include <troupe/lib/blas.hpp>
@@ -294,6 +295,20 @@ class Blas final
                                     services_.stream(call.queue())));
     return {};
   }
+  /// y = beta y of one of cuBLAS's products of a matrix and a vector, which leave y as it is where
+  /// the matrix is empty. A product of matrices without an inner extent does not.
+  template <class Op>
+  Result<void> scale(const Op& op, const Call& call) {
+    const auto length = op.transpose == blas::Transpose::no ? op.m : op.n;
+    if (length == 0) return {};
+    return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+      auto* const y = with.at(op.y);
+      return Cublas<T>::gemm(with.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, length, 0, with.scalar(0), y,
+                             1, y, 1, with.scalar(1), y, std::abs(op.incy));
+    });
+  }
+  /// The same of a batch; `list`: the addresses of its matrices and vectors, or nullptr.
+  Result<void> scale_each(const blas::GemvBatched& op, const Call& call, void** list);
   /// A reduction of no elements.
   Result<void> write_zero(const Operand& result, DType dtype, const Call& call);
   /// The addresses of the tail's operands, in device memory.

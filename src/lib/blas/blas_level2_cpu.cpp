@@ -7,6 +7,12 @@ namespace {
 using blas::Storage;
 using blas::Symmetry;
 
+/// BLAS itself leaves y as it is where A is empty, also where it has rows.
+template <class Op>
+std::int64_t length_of_y(const Op& op) {
+  return op.transpose == blas::Transpose::no ? op.m : op.n;
+}
+
 template <class T>
 void multiply_vector(const blas::Symv& op, T alpha, const T* a, const T* x, T beta, T* y) {
   const auto uplo = flag(op.uplo);
@@ -39,7 +45,7 @@ void multiply_vector(const blas::Symv& op, T alpha, const T* a, const T* x, T be
   } else {  // CBLAS has no symv of complex numbers
     for (std::int64_t i = 0; i < op.n; ++i) {
       T sum{};
-      for (std::int64_t j = 0; j < op.n; ++j)
+      for (std::int64_t j = 0; j < op.n && alpha != T(0); ++j)
         sum += in_half(a, op.lda, op.uplo, i, j) * element(x, op.n, op.incx, j);
       auto& out = element(y, op.n, op.incy, i);
       out = alpha * sum + (beta == T(0) ? T(0) : beta * out);
@@ -64,7 +70,7 @@ void add_product(const blas::Syr& op, F alpha, const T* x, T* a) {
     } else {
       Cblas<T>::hpr(CblasColMajor, uplo, n, alpha, x, incx, a);
     }
-  } else {  // CBLAS has no syr of complex numbers
+  } else if (alpha != F(0)) {  // CBLAS has no syr of complex numbers
     for_half(op.n, op.uplo, [&](std::int64_t i, std::int64_t j) {
       a[j * op.lda + i] += alpha * element(x, op.n, op.incx, i) * element(x, op.n, op.incx, j);
     });
@@ -88,7 +94,7 @@ void add_products(const blas::Syr2& op, T alpha, const T* x, const T* y, T* a) {
     } else {
       Cblas<T>::hpr2(CblasColMajor, uplo, n, &alpha, x, incx, y, incy, a);
     }
-  } else {  // CBLAS has no syr2 of complex numbers
+  } else if (alpha != T(0)) {  // CBLAS has no syr2 of complex numbers
     const auto at = [&](const T* v, std::int64_t increment, std::int64_t i) {
       return element(v, op.n, increment, i);
     };
@@ -107,6 +113,7 @@ Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
     return services_.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+          if (op.m == 0 || op.n == 0) return scale(length_of_y(op), beta.get(), y, op.incy);
           Cblas<T>::gemv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n),
                          pass(alpha.get()), a, to_int(op.lda), x, to_int(op.incx), pass(beta.get()),
                          y, to_int(op.incy));
@@ -121,6 +128,7 @@ Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
     return services_.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+          if (op.m == 0 || op.n == 0) return scale(length_of_y(op), beta.get(), y, op.incy);
           Cblas<T>::gbmv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n),
                          to_int(op.kl), to_int(op.ku), pass(alpha.get()), a, to_int(op.lda), x,
                          to_int(op.incx), pass(beta.get()), y, to_int(op.incy));

@@ -7,7 +7,7 @@ using blas::Storage;
 using blas::Symmetry;
 
 Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return {};
+  if (op.m == 0 || op.n == 0) return scale(op, call);
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gemv(with.handle, operation(op.transpose), op.m, op.n, with.scalar(0),
                            with.at(op.a), op.lda, with.at(op.x), op.incx, with.scalar(1),
@@ -16,7 +16,7 @@ Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
 }
 
 Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return {};
+  if (op.m == 0 || op.n == 0) return scale(op, call);
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gbmv(with.handle, operation(op.transpose), op.m, op.n, op.kl, op.ku,
                            with.scalar(0), with.at(op.a), op.lda, with.at(op.x), op.incx,

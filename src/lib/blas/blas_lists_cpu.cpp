@@ -14,7 +14,7 @@ void multiply_vector(const blas::GemvBatched& op, float alpha, const T* a, const
   const bool plain = op.transpose == blas::Transpose::no;
   for (std::int64_t i = 0; i < op.length_y(); ++i) {
     float sum = 0;
-    for (std::int64_t j = 0; j < op.length_x(); ++j) {
+    for (std::int64_t j = 0; j < op.length_x() && alpha != 0; ++j) {
       sum += to_float(a[plain ? j * op.lda + i : i * op.lda + j]) *
              to_float(element(x, op.length_x(), op.incx, j));
     }
@@ -24,6 +24,8 @@ void multiply_vector(const blas::GemvBatched& op, float alpha, const T* a, const
 }
 template <FieldElement T>
 void multiply_vector(const blas::GemvBatched& op, T alpha, const T* a, const T* x, T beta, T* y) {
+  // BLAS itself leaves y as it is where A is empty.
+  if (op.m == 0 || op.n == 0) return scale(op.length_y(), beta, y, op.incy);
   Cblas<T>::gemv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n), pass(alpha), a,
                  to_int(op.lda), x, to_int(op.incx), pass(beta), y, to_int(op.incy));
 }
@@ -44,8 +46,6 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
         call, [op, list = addresses_of(call), alpha = ScalarValue<F>(op.alpha, call),
                beta = ScalarValue<F>(op.beta, call), a = call.at<const T>(op.a),
                x = call.at<const T>(op.x), y = call.at<Y>(op.y)] {
-          // BLAS leaves y as it is where A is empty.
-          if (op.m == 0 || op.n == 0) return;
           const auto count = static_cast<std::size_t>(op.batch);
           for (std::size_t i = 0; i < count; ++i) {
             const auto at = static_cast<std::int64_t>(i);

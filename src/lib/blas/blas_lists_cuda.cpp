@@ -33,14 +33,46 @@ TROUPE_CUBLAS_LAPACK(std::complex<double>, Z)
 
 }  // namespace
 
+Result<void> Blas::scale_each(const blas::GemvBatched& op, const Call& call, void** list) {
+  constexpr auto kPlain = CUBLAS_OP_N;
+  const auto length = op.length_y(), step = std::abs(op.incy);
+  auto** const of_y = list == nullptr ? nullptr : list + 2 * op.batch;
+  if (is_narrow(op.dtype)) {
+    return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
+      const auto type = type_of(op.dtype), type_y = type_of(op.y_dtype);
+      if (of_y == nullptr) {
+        auto* const y = call.at(op.y);
+        return cublasGemmStridedBatchedEx_64(with.handle, kPlain, kPlain, 1, length, 0,
+                                             with.scalar(0), y, type, 1, 0, y, type, 1, 0,
+                                             with.scalar(1), y, type_y, step, op.stride_y, op.batch,
+                                             CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+      }
+      return cublasGemmBatchedEx_64(with.handle, kPlain, kPlain, 1, length, 0, with.scalar(0), of_y,
+                                    type, 1, of_y, type, 1, with.scalar(1), of_y, type_y, step,
+                                    op.batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    });
+  }
+  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+    if (of_y == nullptr) {
+      auto* const y = with.at(op.y);
+      return Cublas<T>::gemm_strided(with.handle, kPlain, kPlain, 1, length, 0, with.scalar(0), y,
+                                     1, 0, y, 1, 0, with.scalar(1), y, step, op.stride_y, op.batch);
+    }
+    auto** const y = reinterpret_cast<Native<T>**>(of_y);
+    return Cublas<T>::gemm_batched(with.handle, kPlain, kPlain, 1, length, 0, with.scalar(0), y, 1,
+                                   y, 1, with.scalar(1), y, step, op.batch);
+  });
+}
+
 Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
-  if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
+  if (op.length_y() == 0 || op.batch == 0) return {};
   void** list = nullptr;
   if (!call.tail().empty()) {
     const auto written = addresses_of_tail(call);
     if (!written) return written.error();
     list = *written;
   }
+  if (op.length_x() == 0) return scale_each(op, call, list);
   // Calls the functions for T, with the type X of A and x and Y of y.
   const auto multiply = [&]<class T, class X, class Y>(const Given<T>& with, X*, Y*,
                                                        auto at_strides, auto of_lists) {

@@ -31,9 +31,12 @@ T rounded(float x) {
 /// In the tanh form; see blas::Epilogue.
 float gelu(float x) {
   const float inner = std::sqrt(2 / std::numbers::pi_v<float>) * (x + 0.044715f * x * x * x);
-  return 0.5f * x * (1 + std::tanh(inner));
+  const float part = 0.5f * (1 + std::tanh(inner));
+  return part == 0 ? 0 : x * part;  // also at minus infinity
 }
 float gelu_slope(float x) {
+  // Further out it is 1 or 0 exactly, and the powers below overflow.
+  if (std::abs(x) > 64) return x > 0 ? 1.0f : 0.0f;
   const float root = std::sqrt(2 / std::numbers::pi_v<float>);
   const float tanh = std::tanh(root * (x + 0.044715f * x * x * x));
   return 0.5f * (1 + tanh) + 0.5f * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715f * x * x);
@@ -182,7 +185,7 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
         if (beta != 0) value += beta * in_f32(c[j * op.ldc + i]);
         value = apply<Bias, D>(op, at, of, i, j, value);
         sums[static_cast<std::size_t>(i)] += value;
-        largest = std::max(largest, std::abs(value));
+        largest = std::isnan(value) ? value : std::max(largest, std::abs(value));
         d[j * op.ldd + i] = rounded<D>(value * scale_d);
       }
     }
@@ -234,8 +237,7 @@ void multiply_bytes(const blas::Matmul& op, float alpha, float beta, const Addre
             integer_dot(op, a + of * op.stride_a, b + of * op.stride_b, i, j));
         auto value = alpha * static_cast<float>(dot);
         if (beta != 0) value += beta * static_cast<float>(c[j * op.ldc + i]);
-        d[j * op.ldd + i] =
-            static_cast<std::int8_t>(std::clamp(std::nearbyint(value), -128.0f, 127.0f));
+        d[j * op.ldd + i] = integer_of<std::int8_t>(value);
       }
     }
   }

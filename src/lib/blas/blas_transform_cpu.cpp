@@ -24,9 +24,7 @@ T stored(const ComputedIn<T>& x) {
   if constexpr (FieldElement<T>) {
     return x;
   } else if constexpr (std::is_integral_v<T>) {
-    using Limits = std::numeric_limits<T>;
-    return static_cast<T>(
-        std::clamp(std::nearbyint(double{x}), double{Limits::min()}, double{Limits::max()}));
+    return integer_of<T>(x);
   } else {
     return narrow<T>(x);
   }
@@ -51,7 +49,9 @@ void transform(const blas::Transform& op, ComputedIn<T> alpha, ComputedIn<T> bet
   for (std::int64_t of = 0; of < op.batch; ++of) {
     for (std::int64_t j = 0; j < op.n; ++j) {
       for (std::int64_t i = 0; i < op.m; ++i) {
-        auto x = alpha * element(a + of * op.stride_a, op.transpose_a, op.order_a, op.lda, i, j);
+        F x{};  // what a scalar of zero belongs to may be anything, also NaN
+        if (alpha != F(0))
+          x = alpha * element(a + of * op.stride_a, op.transpose_a, op.order_a, op.lda, i, j);
         if (beta != F(0))
           x += beta * element(b + of * op.stride_b, op.transpose_b, op.order_b, op.ldb, i, j);
         c[of * op.stride_c + place(op.order_c, op.ldc, i, j)] = stored<T>(x);

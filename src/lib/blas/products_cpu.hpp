@@ -8,11 +8,13 @@
 /// Products of matrices by OpenBLAS, of one or of a batch.
 namespace troupe::host::cpu {
 
-/// One product of an operation like Gemm.
+/// One product of an operation like Gemm. With alpha = 0 its factors are not read, as OpenBLAS does
+/// for small matrices (0.3.21).
 template <FieldElement T, class Op>
 void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
+  const auto k = alpha == T(0) ? 0 : op.k;
   Cblas<T>::gemm(CblasColMajor, flag(op.transpose_a), flag(op.transpose_b), to_int(op.m),
-                 to_int(op.n), to_int(op.k), pass(alpha), a, to_int(op.lda), b, to_int(op.ldb),
+                 to_int(op.n), to_int(k), pass(alpha), a, to_int(op.lda), b, to_int(op.ldb),
                  pass(beta), c, to_int(op.ldc));
 }
 
