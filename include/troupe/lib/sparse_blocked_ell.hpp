@@ -8,7 +8,8 @@ namespace troupe::sparse {
 /// The CSR matrix of rows x columns, which are multiples of `block`, in blocked ELL form: see
 /// BlockedEllMatrix. Every row of blocks gets `capacity` of them: one wherever the matrix has an
 /// element there, their block columns ascending, then padding, with zeros. The columns within a row
-/// of the matrix may stand in any order, but no place occurs twice. The cpu engine leaves out
+/// of the matrix may stand in any order, and a place that occurs more than once has the sum of its
+/// elements. The cpu engine leaves out
 /// elements that are outside of the matrix; the cuda engine does not look: there the device may be
 /// lost.
 ///

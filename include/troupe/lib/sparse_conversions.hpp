@@ -13,9 +13,10 @@ namespace troupe::sparse {
 /// the column or the row of each element; of coordinates `offsets` has the row of each element, and
 /// `index` its column.
 
-/// The dense matrix of rows x columns that has these `nonzeros` elements, and is 0 elsewhere. No
-/// place occurs twice. The cpu engine leaves out elements that are outside of the matrix; the cuda
-/// engine does not look: there the device may be lost.
+/// The dense matrix of rows x columns that has these `nonzeros` elements, and is 0 elsewhere. A
+/// place that occurs more than once has their sum. The rows of coordinates ascend. The cpu engine
+/// leaves out elements that are outside of the matrix; the cuda engine does not look: there the
+/// device may be lost.
 struct SparseToDense {
   static constexpr std::string_view kName = "sparse.sparse_to_dense";
   static constexpr DTypes kDTypes = kNumbers;

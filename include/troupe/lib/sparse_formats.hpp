@@ -17,7 +17,8 @@ constexpr std::int64_t parts_of(std::int64_t extent, std::int64_t size) noexcept
 /// The CSR matrix of rows x columns in blocks of `block` x `block`: see BsrMatrix. There is a block
 /// wherever the matrix has an element; the rest of it is 0, also beyond the last row and column,
 /// where an extent is no multiple of the block. The columns within a row of the matrix may stand in
-/// any order, but no place occurs twice. The block columns within a block row ascend.
+/// any order, and a place that occurs more than once has the sum of its elements. The block columns
+/// within a block row ascend.
 ///
 /// `blocks` tells how many there are. block_row_begin is written in any case; block_column and
 /// block_value if they have room for that many, `capacity`. Otherwise they stay as they are, and

@@ -37,7 +37,7 @@ template <Element T, IndexElement I>
 using CscMatrix = BasicCscMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in coordinate form in device memory: element i is value[i] at (row[i], column[i]). The
-/// rows ascend, and no place occurs twice; within a row the columns may stand in any order.
+/// rows ascend; within a row the columns may stand in any order.
 template <class Values, class Indices>
 struct BasicCooMatrix {
   std::int64_t rows = 0, columns = 0;

@@ -75,17 +75,18 @@ __global__ void fill_sum_kernel(SparseSum<T, I> sum) {
       const std::int64_t row = row_of(a, k), column = a.column[k];
       const std::int64_t other = find(b, row, column);
       const std::int64_t at = k + new_before[other];
-      const T value = multiply_add(alpha, sum.a_value[k], T{});
+      const T value = weighed(alpha, sum.a_value[k]);
       sum.column[at] = static_cast<I>(column);
-      sum.value[at] =
-          is_at(b, row, column, other) ? multiply_add(beta, sum.b_value[other], value) : value;
+      sum.value[at] = is_at(b, row, column, other) && !is_zero(beta)
+                          ? multiply_add(beta, sum.b_value[other], value)
+                          : value;
     } else {
       const std::int64_t j = k - a.nonzeros;
       if (new_before[j + 1] == new_before[j]) continue;
       const std::int64_t row = row_of(b, j), column = b.column[j];
       const std::int64_t at = new_before[j] + find(a, row, column);
       sum.column[at] = static_cast<I>(column);
-      sum.value[at] = multiply_add(beta, sum.b_value[j], T{});
+      sum.value[at] = weighed(beta, sum.b_value[j]);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "lib/sparse/blocked_ell_kernels.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/sparse/repeated.cuh"
 #include "lib/sparse/search.cuh"
 
 namespace troupe::host::cuda::kernels {
@@ -42,7 +43,9 @@ __global__ void fill_ell_kernel(GivenRows<T, I> from, BlockedOrder<I> elements,
     const std::int64_t block_row = row / to.block;
     const std::int64_t number = before[k + 1] - 1;
     const std::int64_t slot = number - row_begin[block_row];
-    to.value[(row * to.capacity + slot) * to.block + column % to.block] = from.value[place];
+    T sum;
+    if (sum_at_place(from, elements, k, row, &sum))
+      to.value[(row * to.capacity + slot) * to.block + column % to.block] = sum;
     if (before[k] == number)
       to.column[block_row * to.capacity + slot] = static_cast<I>(column / to.block);
   }

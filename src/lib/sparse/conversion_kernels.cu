@@ -4,6 +4,7 @@
 
 #include "device_host/engine/cuda/launch.cuh"
 #include "lib/sparse/numbers.cuh"
+#include "lib/sparse/search.cuh"
 
 namespace troupe::host::cuda::kernels {
 namespace {
@@ -22,36 +23,52 @@ __global__ void clear_kernel(DenseLines<T> dense) {
   }
 }
 
-/// A warp for each line.
+/// Where a line of elements begins; those of coordinates ascend.
+template <class T, class I>
+__device__ std::int64_t begin_of(const SparseLines<T, I>& from, std::uint64_t line) {
+  return from.begin != nullptr
+             ? static_cast<std::int64_t>(from.begin[line])
+             : count_below(from.line, from.count, static_cast<std::int64_t>(line), false);
+}
+
+/// A warp for each line, 32 elements at a time. Of those at one place the first lane adds up all,
+/// in their order.
 template <class T, class I>
 __global__ void store_lines_kernel(SparseLines<T, I> from, DenseLines<T> dense) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % kLanes);
   const auto lines = static_cast<std::uint64_t>(dense.lines);
   for (auto task = first_index() / kLanes; task < lines; task += index_step() / kLanes) {
     T* const line = dense.element + static_cast<std::int64_t>(task) * dense.line_step;
-    const std::int64_t end = from.begin[task + 1];
-    for (std::int64_t k = from.begin[task] + lane; k < end; k += kLanes)
-      line[from.index[k] * dense.element_step] = from.value[k];
+    const std::int64_t end = begin_of(from, task + 1);
+    for (std::int64_t first = begin_of(from, task); first < end; first += kLanes) {
+      const std::int64_t k = first + lane;
+      const bool there = k < end;
+      const auto index = there ? static_cast<long long>(from.index[k]) : -1;
+      const unsigned same = __match_any_sync(kAllLanes, index);
+      if (there && __ffs(static_cast<int>(same)) == static_cast<int>(lane) + 1) {
+        T sum = line[index * dense.element_step];
+        for (unsigned rest = same; rest != 0; rest &= rest - 1)
+          sum = add(sum, from.value[first + __ffs(static_cast<int>(rest)) - 1]);
+        line[index * dense.element_step] = sum;
+      }
+      __syncwarp();
+    }
   }
 }
-template <class T, class I>
-__global__ void store_elements_kernel(SparseLines<T, I> from, DenseLines<T> dense) {
-  const auto n = static_cast<std::uint64_t>(from.count);
-  for (auto k = first_index(); k < n; k += index_step())
-    dense.element[from.line[k] * dense.line_step + from.index[k] * dense.element_step] =
-        from.value[k];
-}
+/// A thread for each row and each column of its blocks.
 template <class T, class I>
 __global__ void store_blocks_kernel(BlockedElements<T, I> from, DenseLines<T> dense) {
-  const std::int64_t length = from.width * from.block;
-  const auto n = static_cast<std::uint64_t>(from.rows * length);
+  const auto n = static_cast<std::uint64_t>(from.rows * from.block);
   for (auto k = first_index(); k < n; k += index_step()) {
-    const std::int64_t row = static_cast<std::int64_t>(k) / length;
-    const std::int64_t at = static_cast<std::int64_t>(k) % length;
-    const std::int64_t block = from.column[row / from.block * from.width + at / from.block];
-    if (block < 0) continue;  // padding
-    const std::int64_t column = block * from.block + at % from.block;
-    dense.element[row * dense.line_step + column * dense.element_step] = from.value[k];
+    const std::int64_t row = static_cast<std::int64_t>(k) / from.block;
+    const std::int64_t inside = static_cast<std::int64_t>(k) % from.block;
+    for (std::int64_t i = 0; i < from.width; ++i) {
+      const std::int64_t block = from.column[row / from.block * from.width + i];
+      if (block < 0) continue;  // padding
+      const std::int64_t column = block * from.block + inside;
+      T& element = dense.element[row * dense.line_step + column * dense.element_step];
+      element = add(element, from.value[(row * from.width + i) * from.block + inside]);
+    }
   }
 }
 
@@ -142,8 +159,8 @@ cudaError_t queue_lines(const Launch& launch, const DenseLines<const T>& dense,
 
 template <class T, class I>
 cudaError_t load_indexed() {
-  return load_all(store_lines_kernel<T, I>, store_elements_kernel<T, I>, store_blocks_kernel<T, I>,
-                  store_by_thread_kernel<T, I>, store_by_warp_kernel<T, I>);
+  return load_all(store_lines_kernel<T, I>, store_blocks_kernel<T, I>, store_by_thread_kernel<T, I>,
+                  store_by_warp_kernel<T, I>);
 }
 template <class T>
 cudaError_t load_typed() {
@@ -172,16 +189,14 @@ template <class T, class I>
 cudaError_t store_elements(const Launch& launch, const SparseLines<T, I>& elements,
                            const DenseLines<T>& dense) {
   if (dense.lines == 0 || dense.length == 0) return cudaSuccess;
-  return elements.begin != nullptr ? queue(launch, static_cast<std::uint64_t>(dense.lines) * kLanes,
-                                           store_lines_kernel<T, I>, elements, dense)
-                                   : queue(launch, static_cast<std::uint64_t>(elements.count),
-                                           store_elements_kernel<T, I>, elements, dense);
+  return queue(launch, static_cast<std::uint64_t>(dense.lines) * kLanes, store_lines_kernel<T, I>,
+               elements, dense);
 }
 
 template <class T, class I>
 cudaError_t store_blocks(const Launch& launch, const BlockedElements<T, I>& blocks,
                          const DenseLines<T>& dense) {
-  const auto n = static_cast<std::uint64_t>(blocks.rows * blocks.width * blocks.block);
+  const auto n = static_cast<std::uint64_t>(blocks.width > 0 ? blocks.rows * blocks.block : 0);
   return n > 0 ? queue(launch, n, store_blocks_kernel<T, I>, blocks, dense) : cudaSuccess;
 }
 

@@ -24,14 +24,14 @@ template <class T>
 cudaError_t clear(const Launch& launch, const DenseLines<T>& dense);
 
 /// The elements of a sparse matrix, at least one: in compressed form, `begin` has lines + 1
-/// entries, or `line` has the line of each.
+/// entries, or `line` has the line of each, and they ascend.
 template <class T, class I>
 struct SparseLines {
   std::int64_t count = 0;
   const I *begin = nullptr, *line = nullptr, *index = nullptr;
   const T* value = nullptr;
 };
-/// Elements of the dense matrix become those of the sparse one.
+/// Adds the elements of a sparse matrix to those of a dense one.
 template <class T, class I>
 cudaError_t store_elements(const Launch& launch, const SparseLines<T, I>& elements,
                            const DenseLines<T>& dense);
@@ -43,7 +43,7 @@ struct BlockedElements {
   const I* column = nullptr;
   const T* value = nullptr;
 };
-/// The lines of the dense matrix are rows.
+/// The same; the lines of the dense matrix are rows.
 template <class T, class I>
 cudaError_t store_blocks(const Launch& launch, const BlockedElements<T, I>& blocks,
                          const DenseLines<T>& dense);

@@ -27,6 +27,12 @@ T times(T a, T b) {
   }
 }
 
+/// a b; where a is 0, that is 0, whatever b is.
+template <class T>
+T weighed(T a, T b) {
+  return a == T(0) ? T(0) : times(a, b);
+}
+
 /// How many lines a matrix has: columns if it is by columns, else rows.
 inline std::int64_t lines_of(const sparse::Form& form) {
   return form.format == sparse::Format::csc ? form.columns : form.rows;

@@ -1,6 +1,7 @@
 #include "lib/sparse/format_kernels.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/sparse/repeated.cuh"
 #include "lib/sparse/search.cuh"
 
 namespace troupe::host::cuda::kernels {
@@ -48,9 +49,12 @@ __global__ void fill_blocks_kernel(GivenRows<T, I> from, BlockedOrder<I> element
     const std::int64_t place = elements.place[k];
     const std::int64_t number = before[k + 1] - 1;
     const std::int64_t row = row_of(from.row_begin, from.rows, place);
+    if (row >= from.rows) continue;  // all is 0 where a command is prepared
     const std::int64_t column = from.column[place];
-    to.value[number * shape.block * shape.block +
-             place_in(shape, row % shape.block, column % shape.block)] = from.value[place];
+    T sum;
+    if (sum_at_place(from, elements, k, row, &sum))
+      to.value[number * shape.block * shape.block +
+               place_in(shape, row % shape.block, column % shape.block)] = sum;
     if (before[k] == number) to.column[number] = static_cast<I>(column / shape.block);
   }
 }

@@ -70,6 +70,12 @@ __device__ bool is_zero(Complex x) {
   return x.x == 0 && x.y == 0;
 }
 
+/// a x; where a is 0, that is 0, whatever x is.
+template <class T>
+__device__ T weighed(T a, T x) {
+  return is_zero(a) ? T{} : multiply_add(a, x, T{});
+}
+
 template <class T>
 __device__ T value_of(const ScalarValue<T>& scalar) {
   return scalar.device != nullptr ? *scalar.device : scalar.value;

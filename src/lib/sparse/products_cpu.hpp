@@ -54,7 +54,7 @@ struct SparseProduct {
   }
   void store(std::int64_t i, std::int64_t j, Sum sum) const {
     auto& result = c(i, j);
-    Sum scaled = times(alpha, sum);
+    Sum scaled = weighed(alpha, sum);
     if (beta != Sum(0)) scaled += times(beta, wide(result));
     if constexpr (NarrowElement<Result>) {
       result = from_float<Result>(scaled);

@@ -25,7 +25,7 @@ __global__ void element_kernel(std::uint64_t n, SampledProduct<T, I> product) {
     T sum{};
     for (std::int64_t l = 0; l < product.k; ++l)
       sum = multiply_add(a[l * product.a_column_step], b[l * product.b_row_step], sum);
-    const T scaled = multiply_add(alpha, sum, T{});
+    const T scaled = weighed(alpha, sum);
     product.value[at] = is_zero(beta) ? scaled : multiply_add(beta, product.value[at], scaled);
   }
 }

@@ -59,8 +59,8 @@ void fill_sum(T alpha, const CsrFactor<T, I>& a, T beta, const CsrFactor<T, I>& 
   for (std::int64_t row = 0; row < a.rows; ++row) {
     merge_row(a, b, row, [&](I column, std::int64_t i, std::int64_t j) {
       T sum{};
-      if (i >= 0) sum += alpha * a.value[i];
-      if (j >= 0) sum += beta * b.value[j];
+      if (i >= 0 && alpha != T(0)) sum += alpha * a.value[i];
+      if (j >= 0 && beta != T(0)) sum += beta * b.value[j];
       c.column[at] = column;
       c.value[at++] = sum;
     });

@@ -24,7 +24,7 @@ std::int64_t put_in_ell(const sparse::Csr2BlockedEll& op, const GivenCsr<T, I>& 
                    [](std::int64_t column) { return static_cast<I>(column); });
     blocks.each_element([&](std::int64_t row, std::int64_t k) {
       to_value[(row * op.capacity + blocks.number_of(k)) * block +
-               std::int64_t{from.column[k]} % block] = from.value[k];
+               std::int64_t{from.column[k]} % block] += from.value[k];
     });
   }
   return width;

@@ -35,9 +35,10 @@ void clear(const DenseTarget<T>& dense) {
   for (std::int64_t line = 0; line < lines; ++line)
     std::fill_n(dense.element + line * step, length, T{});
 }
+/// A place that occurs twice counts as the sum.
 template <class T>
-void set(const DenseTarget<T>& dense, std::int64_t i, std::int64_t j, T value) {
-  if (i >= 0 && i < dense.rows && j >= 0 && j < dense.columns) dense.at(i, j) = value;
+void add_at(const DenseTarget<T>& dense, std::int64_t i, std::int64_t j, T value) {
+  if (i >= 0 && i < dense.rows && j >= 0 && j < dense.columns) dense.at(i, j) += value;
 }
 
 /// Calls visit(row, column, element number) for each element of a sparse matrix.
@@ -115,7 +116,7 @@ Result<void> Sparse::run(const sparse::SparseToDense& op, const Call& call) {
            value = call.at<const T>(op.value), dense = DenseTarget<T>(op, call.at<T>(op.dense))] {
             clear(dense);
             each_place(op, offsets, index, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-              set(dense, i, j, value[k]);
+              add_at(dense, i, j, value[k]);
             });
           });
     });
@@ -136,7 +137,7 @@ Result<void> Sparse::run(const sparse::BlockedEllToDense& op, const Call& call) 
               for (std::int64_t at = 0; at < length; ++at) {
                 const auto j = std::int64_t{column[i / op.block * op.width + at / op.block]};
                 if (j < 0 || j >= op.columns / op.block) continue;  // padding is -1
-                dense.at(i, j * op.block + at % op.block) = value[i * length + at];
+                dense.at(i, j * op.block + at % op.block) += value[i * length + at];
               }
             }
           });

@@ -48,7 +48,7 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
                 op.c, outer, inner, [&](std::int64_t row, std::int64_t column, std::int64_t place) {
                   T sum{};
                   for (std::int64_t j = 0; j < op.k; ++j) sum += times(a(row, j), b(j, column));
-                  const T product = times(alpha.get(), sum), old = beta.get();
+                  const T product = weighed(alpha.get(), sum), old = beta.get();
                   value[place] = old == T(0) ? product : product + times(old, value[place]);
                 });
           });

@@ -57,6 +57,12 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
         own.handle.get(), operation(op.transpose_a), operation(op.transpose_b), scalars[0], a.get(),
         b.get(), scalars[1], c.get(), type, CUSPARSE_SDDMM_ALG_DEFAULT, &bytes));
     TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    // cuSPARSE does not promise not to read them.
+    if (op.beta.is_zero(op.dtype)) {
+      TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.value), 0,
+                                      size_of(op.dtype) * static_cast<std::size_t>(op.c.nonzeros),
+                                      services_.stream(call.queue())));
+    }
     TROUPE_CUDA_TRY(cusparseSDDMM(
         own.handle.get(), operation(op.transpose_a), operation(op.transpose_b), scalars[0], a.get(),
         b.get(), scalars[1], c.get(), type, CUSPARSE_SDDMM_ALG_DEFAULT, own.workspace.get()));

@@ -37,7 +37,7 @@ std::int64_t put_in_blocks(const sparse::Csr2Bsr& op, const GivenCsr<T, I>& from
       const auto i_inside = row % block, j_inside = std::int64_t{from.column[k]} % block;
       to.value[(first + blocks.number_of(k)) * size +
                (op.order == BlockOrder::row ? i_inside * block + j_inside
-                                            : j_inside * block + i_inside)] = from.value[k];
+                                            : j_inside * block + i_inside)] += from.value[k];
     });
   }
   return count;

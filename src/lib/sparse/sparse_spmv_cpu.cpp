@@ -18,7 +18,7 @@ struct Product {
   T* y;
 
   void store(std::int64_t i, T sum) const {
-    const T product = times(alpha, sum);
+    const T product = weighed(alpha, sum);
     y[i] = beta == T(0) ? product : product + times(beta, y[i]);
   }
   /// What entry k contributes. Wrong columns read nothing, nor does padding: x may be infinite

@@ -56,7 +56,7 @@ class Triangle {
     T diagonal{};
     each_element(line, [&](std::int64_t j, T element) {
       if (j == line) {
-        diagonal = element;
+        diagonal += element;
       } else {
         right -= element * x[j];
       }
@@ -67,7 +67,7 @@ class Triangle {
   void subtract(std::int64_t line, const Column<T>& x) const {
     T diagonal{};
     each_element(line, [&](std::int64_t j, T element) {
-      if (j == line) diagonal = element;
+      if (j == line) diagonal += element;
     });
     if (!unit_) x[line] /= diagonal;
     each_element(line, [&](std::int64_t j, T element) {

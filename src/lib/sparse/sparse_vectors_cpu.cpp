@@ -60,6 +60,7 @@ Result<void> Sparse::run(const sparse::Axpby& op, const Call& call) {
                  y = call.at<T>(op.y)] {
             const T factor = alpha.get(), old = beta.get();
             for (std::int64_t j = 0; j < op.length; ++j) y[j] = old == T(0) ? T(0) : old * y[j];
+            if (factor == T(0)) return;
             each_element(op.count, op.length, index,
                          [&](std::int64_t i, std::int64_t j) { y[j] += factor * x[i]; });
           });

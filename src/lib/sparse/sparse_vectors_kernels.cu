@@ -14,14 +14,13 @@ __global__ void scatter_kernel(std::uint64_t n, const T* x, const I* index, T* y
 template <class T>
 __global__ void scale_all_kernel(std::uint64_t n, ScalarValue<T> beta, T* y) {
   const T b = value_of(beta);
-  const bool zero = is_zero(b);
-  for (auto i = first_index(); i < n; i += index_step())
-    y[i] = zero ? T{} : multiply_add(b, y[i], T{});
+  for (auto i = first_index(); i < n; i += index_step()) y[i] = weighed(b, y[i]);
 }
 template <class T, class I>
 __global__ void add_kernel(std::uint64_t n, ScalarValue<T> alpha, const T* x, const I* index,
                            T* y) {
   const T a = value_of(alpha);
+  if (is_zero(a)) return;
   for (auto i = first_index(); i < n; i += index_step()) {
     T& element = y[index[i]];
     element = multiply_add(a, x[i], element);

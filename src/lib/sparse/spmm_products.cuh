@@ -41,7 +41,7 @@ __device__ void store(const DenseOperands<T, Result, Sum>& dense, std::int64_t r
                       std::int64_t column, Sum sum) {
   Result& c = dense.c[row * dense.c_row_step + column * dense.c_column_step];
   const Sum beta = value_of(dense.beta);
-  Sum scaled = multiply_add(value_of(dense.alpha), sum, Sum{});
+  Sum scaled = weighed(value_of(dense.alpha), sum);
   if (!is_zero(beta)) scaled = multiply_add(beta, static_cast<Sum>(c), scaled);
   c = static_cast<Result>(scaled);
 }
