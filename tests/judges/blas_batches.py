@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import EPSILON
+from case import EPSILON, weighed
 from dense import TRANSPOSES, op, shapes, strong_diagonal, triangle
 
 
@@ -14,10 +14,10 @@ def expect_list(c, name, values, terms):
 
 
 def gemm_batched(c, n, suffix=""):
-    m, k = shapes(c.random, 2)
+    m, k = c.extents(2)
     batch = int(c.random.integers(1, 4))
     ta, tb = (c.choose(f"transpose_{x}{suffix}", TRANSPOSES) for x in "ab")
-    alpha, beta = (c.factor(x + suffix, (-1.5, 0.5, 1.0)) for x in ("alpha", "beta"))
+    alpha, beta = (c.factor(x + suffix, (-1.5, 0.0, 0.5, 1.0)) for x in ("alpha", "beta"))
     names = [x + suffix for x in "abc"]
     c.matrices(names[0], batch, *((m, k) if ta == "no" else (k, m)))
     c.matrices(names[1], batch, *((k, n) if tb == "no" else (n, k)))
@@ -25,7 +25,7 @@ def gemm_batched(c, n, suffix=""):
     values = []
     for i in range(batch):
         a, b, old = (c.get(name, i) for name in names)
-        values.append(alpha * (op(a, ta) @ op(b, tb)) + beta * old)
+        values.append(weighed(alpha, op(a, ta) @ op(b, tb)) + weighed(beta, old))
     expect_list(c, names[2], values, k)
     if c.call == "gemm_indexed":
         strides = [c.arrays[name][2]["stride"] for name in names]
@@ -40,12 +40,13 @@ def gemm_grouped(c, n):
 
 
 def gemv_batched(c, n):
-    m, batch = shapes(c.random, 1)[0], int(c.random.integers(1, 4))
+    m, batch = c.extents(1)[0], int(c.random.integers(1, 4))
     t, alpha, beta = c.choose("transpose", TRANSPOSES), c.factor("alpha"), c.factor("beta")
     c.matrices("a", batch, m, n)
     rows, columns = (m, n) if t == "no" else (n, m)
     c.matrices("x", batch, columns, 1), c.matrices("y", batch, rows, 1)
-    values = [alpha * (op(c.get("a", i), t) @ c.get("x", i)) + beta * c.get("y", i) for i in range(batch)]
+    values = [weighed(alpha, op(c.get("a", i), t) @ c.get("x", i)) + weighed(beta, c.get("y", i))
+              for i in range(batch)]
     expect_list(c, "y", values, columns)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from blas_batches import gemm_batched, gemm_grouped, gemv_batched, getrf_batched, lapack_batched, trsm_batched
-from case import EPSILON, NUMBERS, Case, is_complex, real_of
+from case import EPSILON, NUMBERS, Case, is_complex, real_of, weighed
 from dense import TRANSPOSES, from_band, half, op, packed_places, real_diagonal, shapes, triangle, unpacked, whole
 from epilogues import matmul_aux
 
@@ -17,7 +17,7 @@ NARROW = ["f16", "bf16"]
 def axpy(c, n):
     alpha = c.factor("alpha")
     c.vector("x", n), c.vector("y", n)
-    c.expect("y", alpha * c.get("x") + c.get("y"))
+    c.expect("y", weighed(alpha, c.get("x")) + c.get("y"))
 
 
 def scal(c, n):
@@ -34,7 +34,10 @@ def dot(c, n):
 
 def nrm2(c, n):
     c.vector("x", n, either_sign=False), c.add("result", c.random.uniform(-1, 1, 1), real_of(c.dtype))
-    c.expect("result", c.xp.linalg.norm(c.get("x")), n)
+    x = c.get("x")
+    largest = float(abs(x).max()) if n else 0.0
+    scale = largest if 0 < largest < np.inf else 1.0  # the square of the largest need not fit
+    c.expect("result", scale * c.xp.linalg.norm(x / scale), n)
 
 
 def ones_norm(x):
@@ -47,6 +50,7 @@ def asum(c, n):
 
 
 def iamax(c, n):
+    n = max(n, 1)
     c.vector("x", n, either_sign=False), c.add("result", [-7], "i64")
     find = c.xp.argmax if c.call == "iamax" else c.xp.argmin
     c.expect("result", find(ones_norm(c.get("x"))))
@@ -124,12 +128,12 @@ def rotmg(c, n):
 
 
 def gemv(c, n):
-    m = shapes(c.random, 1)[0]
+    m = c.extents(1)[0]
     t, alpha, beta = c.choose("transpose", TRANSPOSES), c.factor("alpha"), c.factor("beta")
     c.matrix("a", m, n)
     a = op(c.get("a"), t)
     c.vector("x", a.shape[1]), c.vector("y", a.shape[0])
-    c.expect("y", alpha * (a @ c.get("x")) + beta * c.get("y"), a.shape[1])
+    c.expect("y", weighed(alpha, a @ c.get("x")) + weighed(beta, c.get("y")), a.shape[1])
 
 
 def gbmv(c, n):
@@ -168,10 +172,10 @@ def symv(c, n):
 
 
 def ger(c, n):
-    m, alpha = shapes(c.random, 1)[0], c.factor("alpha")
+    m, alpha = c.extents(1)[0], c.factor("alpha")
     c.vector("x", m), c.vector("y", n), c.matrix("a", m, n)
     y = c.get("y").conj() if c.call == "gerc" else c.get("y")
-    c.expect("a", alpha * c.xp.outer(c.get("x"), y) + c.get("a"), 2)
+    c.expect("a", weighed(alpha, c.xp.outer(c.get("x"), y)) + c.get("a"), 2)
 
 
 def update(c, n, change, hermitian):
@@ -242,13 +246,13 @@ def trmv(c, n):
 
 
 def gemm(c, n, eps=None):
-    m, k = shapes(c.random, 2)
+    m, k = c.extents(2)
     ta, tb = c.choose("transpose_a", TRANSPOSES), c.choose("transpose_b", TRANSPOSES)
     alpha, beta = c.factor("alpha"), c.factor("beta")
     c.matrix("a", *((m, k) if ta == "no" else (k, m)))
     c.matrix("b", *((k, n) if tb == "no" else (n, k)))
     c.matrix("c", m, n)
-    c.expect("c", alpha * (op(c.get("a"), ta) @ op(c.get("b"), tb)) + beta * c.get("c"), k, eps=eps)
+    c.expect("c", weighed(alpha, op(c.get("a"), ta) @ op(c.get("b"), tb)) + weighed(beta, c.get("c")), k, eps=eps)
 
 
 def gemm_ex(c, n):
@@ -314,7 +318,7 @@ def symm(c, n):
 
 def syrk(c, n):
     hermitian, two = c.call.startswith("h"), c.call.endswith("2k")
-    k, uplo = shapes(c.random, 1)[0], c.choose("uplo", ["lower", "upper"])
+    k, uplo = c.extents(1)[0], c.choose("uplo", ["lower", "upper"])
     t = c.choose("transpose", ["no", "conjugate"] if hermitian else ["no", "yes"])
     values = (-1.5, 0.5, 1.0)
     alpha, beta = c.factor("alpha", values, real=hermitian and not two), c.factor("beta", values, real=hermitian)
@@ -352,12 +356,12 @@ def trmm(c, n):
 
 
 def geam(c, n):
-    m = shapes(c.random, 1)[0]
+    m = c.extents(1)[0]
     ta, tb = c.choose("transpose_a", TRANSPOSES), c.choose("transpose_b", TRANSPOSES)
     alpha, beta = c.factor("alpha"), c.factor("beta")
     c.matrix("a", *((m, n) if ta == "no" else (n, m))), c.matrix("b", *((m, n) if tb == "no" else (n, m)))
     c.matrix("c", m, n)
-    c.expect("c", alpha * op(c.get("a"), ta) + beta * op(c.get("b"), tb), 2)
+    c.expect("c", weighed(alpha, op(c.get("a"), ta)) + weighed(beta, op(c.get("b"), tb)), 2)
 
 
 def transform(c, n):
@@ -380,7 +384,7 @@ def transform(c, n):
 
 
 def dgmm(c, n):
-    m, side = shapes(c.random, 1)[0], c.choose("side", ["left", "right"])
+    m, side = c.extents(1)[0], c.choose("side", ["left", "right"])
     c.matrix("a", m, n), c.vector("x", m if side == "left" else n), c.matrix("c", m, n)
     x = c.get("x")
     c.expect("c", (x[:, None] if side == "left" else x[None, :]) * c.get("a"), 1)
@@ -448,6 +452,11 @@ CALLS = {
 }
 
 
+LARGE = {"f16": 6e4, "bf16": 1e30, "f32": 1e30, "c64": 1e30, "f64": 1e200, "c128": 1e200}
+#: what computes with numbers that are not finite as NumPy does, and with extents of 0
+UNUSUAL = [axpy, scal, dot, nrm2, asum, copy, swap, rot, gemv, ger, gemm, syrk, geam, dgmm, gemm_batched, gemv_batched]
+
+
 def cases(xp, random, rounds):
     for operation, calls in CALLS.items():
         for call, dtypes, make in calls:
@@ -455,4 +464,12 @@ def cases(xp, random, rounds):
                 for n in shapes(random, rounds):
                     case = Case(xp, random, f"blas.{operation}", call, dtype)
                     make(case, n)
+                    yield case
+                for _ in range(rounds if make in UNUSUAL else 0):
+                    case = Case(xp, random, f"blas.{operation}", call, dtype)
+                    # Products of complex infinities differ from one library to another.
+                    case.unusual = [np.nan, 1e-42] if is_complex(dtype) else [np.nan, np.inf, -np.inf, 1e-42]
+                    if make is nrm2:  # whose squares need not fit the dtype
+                        case.unusual = case.unusual + [LARGE[dtype], -LARGE[dtype], 1 / LARGE[dtype]]
+                    make(case, case.extents(1)[0])
                     yield case

@@ -51,7 +51,8 @@ def unpaired(numbers):
     return numbers[0::2] + 1j * numbers[1::2]
 
 
-def make(xp, random, call, dtype, rank):
+def make(xp, random, call, dtype, rank, spoils=False):
+    """`spoils`: one element is not a number, and with it the whole transform that it is in."""
     paired = dtype in ("f16", "bf16")  # extents are powers of two then
     case = Case(xp, random, "fft.transform", call, dtype)
     extents = [int(n) for n in random.choice([2, 4, 8, 16] if paired else LENGTHS[: 12 if rank == 1 else 8], rank)]
@@ -70,6 +71,8 @@ def make(xp, random, call, dtype, rank):
     if real_out:  # a spectrum that is one of real numbers
         signal = np.random.default_rng(int(random.integers(1 << 30))).uniform(-1, 1, [batch] + extents)
         numbers[input_side.places(np)] = np.fft.rfftn(signal, axes=axes)
+    if spoils:
+        numbers[random.choice(input_side.places(np).reshape(-1))] = np.nan
     case.add("x", pairs(numbers) if paired and not real_in else numbers, in_dtype)
     x = case.flat("x")
     x = (unpaired(x) if paired and not real_in else x)[input_side.places(xp)]
@@ -95,8 +98,10 @@ def make(xp, random, call, dtype, rank):
         mask[places] = False
         yield "elements between the transforms that changed", int(np.sum(after[mask] != stored[mask])), 0
         # Rounding grows with the logarithm of the length; see https://www.fftw.org/accuracy/comments.html
-        norm = float(np.linalg.norm(wanted)) or 1.0
-        error = float(np.linalg.norm(after[places] - wanted)) / norm
+        found, numbers = after[places], ~np.isnan(wanted)
+        yield "results that are numbers, or none, and should not be", int(np.sum(np.isnan(found) == numbers)), 0
+        norm = float(np.linalg.norm(wanted[numbers])) or 1.0
+        error = float(np.linalg.norm(found[numbers] - wanted[numbers])) / norm
         yield "relative error", error, 4 * EPSILON[dtype] * (2 + np.log2(volume))
 
     case.checks.append(check)
@@ -146,3 +151,5 @@ def cases(xp, random, rounds):
             for rank in (1, 2, 3):
                 for _ in range(rounds):
                     yield make(xp, random, call, dtype, rank)
+                if call in ("forward", "real_to_complex"):
+                    yield make(xp, random, call, dtype, rank, spoils=True)

@@ -448,6 +448,22 @@ CALLS = {
 }
 
 
+#: what iterates, and refuses a matrix with an element that is not finite
+ITERATING = [syevd, geev, gesvd, gesvdr, gesv, gels]
+
+
+def spoiled(c):
+    """The same case with an element that is not finite, which the call reads."""
+    view = c.view("a", c.arrays["a"][0])
+    i, j = (int(c.random.integers(extent)) for extent in view.shape)
+    if "uplo" in c.arguments:
+        i, j = (max(i, j), min(i, j)) if c.arguments["uplo"] == "lower" else (min(i, j), max(i, j))
+    # Cholesky takes an infinite pivot for one.
+    view[i, j] = np.nan if c.call == "potrf" else c.random.choice([np.nan, np.inf, -np.inf])
+    c.refused = "numeric"
+    return c
+
+
 def cases(xp, random, rounds):
     for operation, calls in CALLS.items():
         for call, make in calls:
@@ -456,3 +472,7 @@ def cases(xp, random, rounds):
                     case = Case(xp, random, f"solver.{operation}", call, dtype)
                     make(case, order(random))
                     yield case
+                if make in ITERATING or call == "potrf":
+                    case = Case(xp, random, f"solver.{operation}", call, dtype)
+                    make(case, order(random))
+                    yield spoiled(case)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import NUMBERS, is_complex
+from case import NUMBERS, is_complex, weighed
 from cases_sparse_more import (LISTED, SparseCase, examinations, extents, of_blocks, of_dense, of_slices, rows_of_elements, sorts,
                                structure)
 from dense import TRANSPOSES, op, triangle
@@ -11,6 +11,16 @@ NOT_JUDGED = {}
 
 
 def products(xp, random, dtype):
+    for form in LISTED:  # with numbers that are not finite, which elements that are not stored do not touch
+        case = SparseCase(xp, random, "spmv", dtype)
+        case.unusual = [np.nan] if is_complex(dtype) else [np.nan, np.inf, -np.inf]
+        a = op(case.sparse(case.in_format("a", form)), case.choose("transpose", TRANSPOSES))
+        case.add("x", case.numbers(a.shape[1])), case.add("y", case.numbers(a.shape[0]))
+        case.disturb("x"), case.disturb("y")
+        alpha, beta = case.factor("alpha"), case.factor("beta")
+        case.expect("y", weighed(alpha, a @ case.get("x")) + weighed(beta, case.get("y")), a.shape[1])
+        yield case
+
     for form in LISTED + ["bsr", "sell"]:
         case = SparseCase(xp, random, "spmv", dtype)
         a = case.sparse(case.in_format("a", form, any_order=form == "coo"))

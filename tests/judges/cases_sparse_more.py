@@ -60,25 +60,28 @@ class SparseCase(Case):
         self.add(f"{name}_index", index, self.indices)
         self.add(f"{name}_value", value)
 
-    def listed(self, name, places, form="csr", any_order=False, tame=None):
+    def listed(self, name, places, form="csr", any_order=False, tame=None, repeated=False):
         """Adds a matrix by rows, by columns or by coordinates, with elements at `places`, and gives it as a dense
         array. The indices of a row (column) ascend or stand in any order. `tame`: what makes values of the rows,
-        the columns and random numbers."""
+        the columns and random numbers. `repeated`: some places occur more than once, and count as their sum."""
         outer, index = np.nonzero(places.T if form == "csc" else places)
         if any_order:
             index = index[np.lexsort((self.random.uniform(size=len(index)), outer))]
+        if repeated and len(index):
+            again = np.sort(np.append(np.arange(len(index)), self.random.integers(0, len(index), 1 + len(index) // 3)))
+            outer, index = outer[again], index[again]
         where = (index, outer) if form == "csc" else (outer, index)
         values = self.numbers(len(index))
         self.arguments.update({name: list(places.shape), f"{name}_format": str(form)})
         groups = places.shape[1] if form == "csc" else places.shape[0]
         begin = outer if form == "coo" else offsets(np.bincount(outer, minlength=groups))
         self.add_parts(name, begin, index, tame(*where, values) if tame else values)
-        full = self.xp.zeros(places.shape, values.dtype)
-        full[tuple(self.xp.array(part) for part in where)] = self.flat(f"{name}_value")
-        return full
+        full = np.zeros(places.shape, values.dtype)
+        np.add.at(full, where, self.host(self.flat(f"{name}_value")))
+        return self.xp.array(full)
 
-    def csr(self, name, places, any_order=False):
-        return self.listed(name, places, "csr", any_order)
+    def csr(self, name, places, any_order=False, repeated=False):
+        return self.listed(name, places, "csr", any_order, repeated=repeated)
 
     def sell(self, name, places, tame=None):
         rows, index = np.nonzero(places)
@@ -222,6 +225,13 @@ class SparseCase(Case):
 
 
 def of_dense(xp, random, dtype):
+    for form in LISTED:
+        case = SparseCase(xp, random, "sparse_to_dense", dtype)
+        full = case.listed("a", structure(random, *extents(random, 2)), form, True, repeated=True)
+        case.dense("d", *full.shape, "order_d")
+        case.dense_becomes("d", full, "order_d", 4)
+        yield case
+
     for form in LISTED + ["blocked_ell"]:
         operation = "blocked_ell_to_dense" if form == "blocked_ell" else "sparse_to_dense"
         case = SparseCase(xp, random, operation, dtype)
@@ -255,7 +265,8 @@ def of_blocks(xp, random, dtype):
     rows, columns = extents(random, 2)
     case = SparseCase(xp, random, "csr2bsr", dtype)
     places, block = structure(random, rows, columns), int(random.choice([1, 2, 3, 8]))
-    elements = in_blocks(case.host(case.csr("a", places, any_order=True)), block)
+    repeated = bool(random.integers(2))
+    elements = in_blocks(case.host(case.csr("a", places, any_order=True, repeated=repeated)), block)
     there = in_blocks(places, block).any(axis=(1, 3))
     values = elements.transpose(0, 2, 1, 3)[there]
     case.arguments.update(b=list(there.shape), b_block=block)
@@ -263,7 +274,8 @@ def of_blocks(xp, random, dtype):
         values = values.swapaxes(1, 2)
     case.written("b_begin", offsets(there.sum(axis=1)))
     index = np.nonzero(there)[1]
-    case.written_with_room("b", {"index": (index, 1), "value": (values.flatten(), block * block)}, len(index))
+    parts = {"index": (index, 1), "value": (values.flatten(), block * block)}
+    case.written_with_room("b", parts, len(index), 4 if repeated else None)
     yield case
 
     case = SparseCase(xp, random, "bsr2csr", dtype)
@@ -281,7 +293,8 @@ def of_blocks(xp, random, dtype):
     case = SparseCase(xp, random, "csr2blocked_ell", dtype)
     block, coarse = case.blocks()
     places = structure(random, *(extent * block for extent in coarse.shape))
-    elements = in_blocks(case.host(case.csr("a", places, any_order=True)), block)
+    repeated = bool(random.integers(2))
+    elements = in_blocks(case.host(case.csr("a", places, any_order=True, repeated=repeated)), block)
     there = in_blocks(places, block).any(axis=(1, 3))
     width, spare = int(max(there.sum(axis=1))), case.room()
     case.counted(width)
@@ -298,7 +311,8 @@ def of_blocks(xp, random, dtype):
         for i, row in enumerate(there):
             column[i, : row.sum()] = np.nonzero(row)[0]
             value[i][:, : row.sum()] = elements[i][:, row]
-        case.written("b_index", column.flatten()), case.written("b_value", value.flatten())
+        case.written("b_index", column.flatten())
+        case.written("b_value", value.flatten(), terms=4 if repeated else None)
     yield case
 
 

@@ -113,6 +113,7 @@ def main():
         return 77
     import numpy as np
 
+    np.seterr(invalid="ignore", over="ignore")  # numbers that are not finite are among the operands
     engine = os.environ.get("TROUPE_TEST_BACKEND") or "cpu"
     there = operations(options.info, engine, options.library)
     random = np.random.default_rng(options.seed)
@@ -144,7 +145,7 @@ def main():
         if case.may_lack and engine == "cuda" and case.answer.startswith("unsupported"):
             lacking.setdefault(f"{case.operation}: {case.call} {case.dtype}: {case.answer}", []).append(case)
             continue
-        wrong = case.faults() if case.answer == "ok" else [case.answer]
+        wrong = case.faults()
         if wrong:
             failed += 1
             shapes = {name: spec for name, (_, _, spec) in case.arrays.items()}
