@@ -109,6 +109,11 @@ std::string in_text(double value) {
 
 Error breakdown_error(const Solve& solve) {
   const auto where = "breakdown in iteration " + std::to_string(solve.breakdown);
+  if (solve.underflow) {
+    return {Errc::invalid, 0,
+            where + ": p'Ap underflows, after a relative residual of " +
+                in_text(solve.breakdown_residual) + ": the numbers of the problem are too small"};
+  }
   if (std::isfinite(solve.breakdown_value)) {
     return {Errc::invalid, 0,
             where + ": p'Ap = " + in_text(solve.breakdown_value) +

@@ -36,6 +36,7 @@ struct Solve {
   /// The first iteration (from 1) that came to nothing: p'Ap was not positive. 0: none
   std::int64_t breakdown = 0;
   double breakdown_value = 0;     ///< p'Ap, or the residual that is not finite
+  bool underflow = false;         ///< p'Ap is 0 because its terms are too small for the dtype
   double breakdown_residual = 0;  ///< the relative residual before it
 
   /// The residual was down to rounding: what p'Ap is then says nothing about the matrix.
@@ -106,6 +107,8 @@ class Solver final : public Share {
     if (options_->preconditioner == Preconditioner::multigrid)
       multigrid_.emplace(*solve.runtime, matrix_, problem_, coarser, plans);
     scalars_ = device_->template alloc<T>(kScalars);
+    least_ = device_->template alloc<T>(2);
+    device_->fill(least_, std::numeric_limits<T>::min());
     history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
     upload(vectors.right_hand_side, b_);
@@ -136,10 +139,12 @@ class Solver final : public Share {
     upload(solution_, x_);
     device_->blas().dot(x_, x_, scalar(kSolutionNorm));
     device_->blas().dot(b_, b_, scalar(kRightHandSideNorm));
-    world_->all_reduce(scalars_.slice(kSolutionNorm, 2), ReduceOp::sum);
-    const auto norms = device_->download(scalars_.slice(kSolutionNorm, 2));
+    device_->blas().asum(b_, scalar(kRightHandSideSum));
+    world_->all_reduce(scalars_.slice(kSolutionNorm, 3), ReduceOp::sum);
+    const auto norms = device_->download(scalars_.slice(kSolutionNorm, 3));
     solution_norm_ = std::sqrt(static_cast<double>(norms[0]));
     b_norm_ = std::sqrt(static_cast<double>(norms[1]));
+    require_room_for_residuals(norms[1], norms[2]);
     device_->fill(x_, T(0));
     device_->fill(history_, T(1));
     device_->copy(b_, r_);
@@ -223,9 +228,11 @@ class Solver final : public Share {
     kBeta,
     kSolutionNorm,
     kRightHandSideNorm,
+    kRightHandSideSum,
     kCheck,
     kCheck2,
-    kRzBefore,
+    kDivisors,  ///< p'Ap
+    kRzBefore,  ///< behind it
     kScalars
   };
 
@@ -256,6 +263,19 @@ class Solver final : public Share {
       const std::vector<T> narrow(values.begin(), values.end());
       device_->upload(std::span<const T>(narrow), destination).get();
     }
+  }
+
+  /// The squares of residuals that matter, down to those of rounding, are numbers of T. Throws
+  /// CollectiveException on all ranks.
+  void require_room_for_residuals(T b_squared, T b_sum) const {
+    const double tolerance =
+        std::max(options_->tolerance, double{std::numeric_limits<T>::epsilon()});
+    if (b_sum == T(0) ||
+        static_cast<double>(b_squared) * tolerance * tolerance >= std::numeric_limits<T>::min())
+      return;
+    throw CollectiveException({Errc::invalid, 0,
+                               "the numbers of the problem are so small that the squares of "
+                               "residuals underflow: scale it"});
   }
 
   void precondition() {
@@ -301,10 +321,13 @@ class Solver final : public Share {
     auto vector = device_->vector();
     matrix_.multiply(p_, q_);
     if (i != kUncounted) solve_->faults.strike(i);
-    device_->copy(rz(), scalar(kRzBefore));
     blas.dot(p_, q_, pap());
     world_->all_reduce(pap(), ReduceOp::sum);
-    vector.divide(rz(), pap(), scalar(kAlpha));
+    // At the exact solution both are 0, and so are r and p: the quotients have to be 0 as well. To
+    // other divisors the least number adds nothing.
+    device_->copy(newest(0, 2), scalars_.slice(kDivisors, 2));
+    vector.axpby(T(1), least_, T(1), scalars_.slice(kDivisors, 2));
+    vector.divide(rz(), scalar(kDivisors), scalar(kAlpha));
     vector.axpby(T(-1), scalar(kAlpha), T(0), scalar(kMinusAlpha));
     blas.axpy(scalar(kMinusAlpha), q_, r_);
     blas.axpy(scalar(kAlpha), p_, x_);
@@ -324,15 +347,20 @@ class Solver final : public Share {
     auto& breakdown = solve_->breakdown;
     breakdown = 0;
     const auto relative = [&](std::int64_t iteration) {
-      return std::sqrt(place(iteration, squared)) / b_norm_;
+      return relative_to(b_norm_, place(iteration, squared));
     };
     const auto note = [&](std::int64_t iteration, double value) {
       if (breakdown != 0) return;
       breakdown = iteration + 1;
       solve_->breakdown_value = value;
       solve_->breakdown_residual = relative(iteration - 1);
+      // Without a preconditioner p'Ap is about r'r times the size of A, and with one about r'z.
+      const double size = preconditioned() ? 1 : b_norm_ / solution_norm_;
+      solve_->underflow =
+          value == 0 && place(iteration - 1, 1) * size < std::numeric_limits<T>::min();
     };
     for (auto j = std::max<std::int64_t>(0, i - i % options_->check_every); j <= i; ++j) {
+      if (place(j - 1, squared) == 0) break;  // the solution is exact
       if (!(place(j, 0) > 0)) note(j, place(j, 0));
     }
     const double residual = relative(i);
@@ -356,10 +384,14 @@ class Solver final : public Share {
     upload(solution_, difference);
     device_->vector().axpby(T(1), x_, T(-1), difference);
     device_->blas().dot(difference, difference, scalar(kCheck2));
-    report.true_relative_residual = std::sqrt(residual) / b_norm_;
-    report.relative_error = std::sqrt(reduced(kCheck2)) / solution_norm_;
+    report.true_relative_residual = relative_to(b_norm_, residual);
+    report.relative_error = relative_to(solution_norm_, reduced(kCheck2));
   }
 
+  /// Of the square of a norm; nothing is nothing, also relative to nothing.
+  static double relative_to(double norm, double squared) {
+    return squared == 0 ? 0 : std::sqrt(squared) / norm;
+  }
   double reduced(std::int64_t place) {
     world_->all_reduce(scalar(place), ReduceOp::sum);
     return static_cast<double>(device_->download(scalar(place))[0]);
@@ -378,6 +410,7 @@ class Solver final : public Share {
   Sequence recorded_;       ///< an iteration
   Array<double> solution_;  ///< the known one
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
+  GpuRef<T> least_;  ///< two of the least number that has all digits
   PinnedBuffer<T> seen_;
   double b_norm_ = 0, solution_norm_ = 0;
 };
