@@ -19,8 +19,8 @@ using memory::FaultKind;
 constexpr std::int64_t kLength = 1000;
 
 /// x += 1 in every step, by whatever the case has do it.
-struct Sum {
-  explicit Sum(Context& context) : c(&context), state(context.device()) {
+struct StepSum {
+  explicit StepSum(Context& context) : c(&context), state(context.device()) {
     auto& device = c->device();
     x = device.alloc<double>(kLength, "x");
     one = device.alloc<double>(kLength);
@@ -64,12 +64,12 @@ struct Sum {
   GpuRef<double> x, one, scratch;
 };
 
-std::string told(const Result<void>& outcome) {
+std::string outcome_text(const Result<void>& outcome) {
   return outcome.ok() ? "success" : outcome.error().to_string();
 }
 
 struct AddTo {
-  Sum* sum;
+  StepSum* sum;
   std::shared_ptr<Promise<void>> until;
   std::shared_ptr<std::atomic<Errc>> outcome;
 };
@@ -83,7 +83,8 @@ class Adder : public Actor<Adder, AddTo> {
   }
 };
 
-Future<void> add_behind(Future<void> until, Sum* sum, std::shared_ptr<std::atomic<Errc>> outcome) {
+Future<void> add_behind(Future<void> until, StepSum* sum,
+                        std::shared_ptr<std::atomic<Errc>> outcome) {
   co_await until;
   *outcome = sum->add().wait().code();
 }
@@ -91,7 +92,7 @@ Future<void> add_behind(Future<void> until, Sum* sum, std::shared_ptr<std::atomi
 /// What was begun in a step, and goes on when the run has gone back to before it, is refused, and
 /// nobody's error.
 void undone(Context& c) {
-  Sum sum(c);
+  StepSum sum(c);
   const auto adder = c.runtime().actors().spawn<Adder>({.name = "adder"});
   const auto go = std::make_shared<Promise<void>>();
   std::vector<std::shared_ptr<std::atomic<Errc>>> outcomes;
@@ -121,7 +122,7 @@ void undone(Context& c) {
     }
     sum.add();
   });
-  c.expect(ended.ok(), "a run whose old steps were refused ends with " + told(ended));
+  c.expect(ended.ok(), "a run whose old steps were refused ends with " + outcome_text(ended));
   const char* const names[] = {"a function", "a coroutine", "an actor", "a thread"};
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     c.expect(*outcomes[i] == Errc::world_reformed, std::string(names[i]) +
@@ -133,7 +134,7 @@ void undone(Context& c) {
 
 /// A commit has what the steps before it have begun, whoever does it.
 void awaited(Context& c) {
-  Sum sum(c);
+  StepSum sum(c);
   const auto adder = c.runtime().actors().spawn<Adder>({.name = "adder"});
   std::atomic<std::int64_t> ran{0};
   std::thread helper;
@@ -160,13 +161,13 @@ void awaited(Context& c) {
     bound.wait(false);  // from then on a commit waits for it
   });
   if (helper.joinable()) helper.join();
-  c.expect(ended.ok(), "a run with helpers ends with " + told(ended));
+  c.expect(ended.ok(), "a run with helpers ends with " + outcome_text(ended));
   sum.expect(90, "with a function, a message and a thread in each step");
 }
 
 /// Who works for no step may not touch the run's memory, and hears so; other memory is free.
 void outsiders(Context& c) {
-  Sum sum(c);
+  StepSum sum(c);
   auto other = c.device().alloc<double>(kLength);
   Errc inside = Errc::ok, outside = Errc::internal;
   const auto ended = sum.run(10, [&](std::int64_t i) {
@@ -181,13 +182,13 @@ void outsiders(Context& c) {
   });
   c.expect(outside == Errc::ok, "a thread without a timeline may not use memory of its own");
   c.expect(inside == Errc::invalid, "a thread without a timeline uses the checkpoint's memory");
-  c.expect(ended.code() == Errc::invalid, "the run ends with " + told(ended));
-  c.expect(told(ended).find("Timeline::Scope") != std::string::npos,
-           "it does not say how: " + told(ended));
+  c.expect(ended.code() == Errc::invalid, "the run ends with " + outcome_text(ended));
+  c.expect(outcome_text(ended).find("Timeline::Scope") != std::string::npos,
+           "it does not say how: " + outcome_text(ended));
   (void)c.device().take_error();
   // A function whose future only the program resolves is not waited for, and is no part of a
   // commit.
-  Sum next(c);
+  StepSum next(c);
   Promise<void> late;
   Errc behind = Errc::ok;
   const auto cut = next.run(10, [&](std::int64_t i) {
@@ -199,31 +200,32 @@ void outsiders(Context& c) {
     c.world().barrier();
   });
   c.expect(behind == Errc::invalid && cut.code() == Errc::invalid,
-           "behind a commit the run ends with " + told(cut));
+           "behind a commit the run ends with " + outcome_text(cut));
   (void)c.device().take_error();
 }
 
 /// Errors by which faults are known, without a fault: the step is repeated once, and no more.
 void doubtful_errors(Context& c) {
   const Error lost{Errc::device_lost, 0, "as another rank's actor says"};
-  Sum sum(c);
+  StepSum sum(c);
   const auto before = c.world().recoveries().size();
   bool thrown = false;
   const auto ended = sum.run(10, [&](std::int64_t i) {
     sum.add();
     if (i == 7 && c.first() && !std::exchange(thrown, true)) throw Exception(lost);
   });
-  c.expect(ended.ok(), "a run that met an error once ends with " + told(ended));
+  c.expect(ended.ok(), "a run that met an error once ends with " + outcome_text(ended));
   sum.expect(10, "after an error that no fault explains");
   const auto recoveries = c.world().recoveries();
   c.expect(recoveries.size() == before + 1 && recoveries.back().kind == "error",
            "an error without a fault is no recovery of that kind");
-  Sum next(c);
+  StepSum next(c);
   const auto stuck = next.run(10, [&](std::int64_t i) {
     next.add();
     if (i == 7 && c.first()) throw Exception(lost);
   });
-  c.expect(stuck.code() == Errc::device_lost, "a run that meets it for ever: " + told(stuck));
+  c.expect(stuck.code() == Errc::device_lost,
+           "a run that meets it for ever: " + outcome_text(stuck));
   c.world().wait_active().take();
 }
 
@@ -239,7 +241,7 @@ void kept_groups(Context& c) {
   { const auto other = c.world().split(0); }  // frees what all have let go of
   const auto run = sequence.run();
   c.require(run.wait_for(kDeadline), "a sequence waits for a group that is gone");
-  c.expect(run.wait().ok(), "a sequence whose group was let go: " + told(run.wait()));
+  c.expect(run.wait().ok(), "a sequence whose group was let go: " + outcome_text(run.wait()));
   c.expect(c.device().download(x)[0] == c.size(), "a sequence whose group was let go sums wrongly");
 }
 
@@ -255,15 +257,14 @@ void timelines(Context& c) {
 
 /// A step that costs a device host each time ends the job, however long it takes.
 void standing_still(Context& c) {
-  Sum sum(c);
-  c.world().run(
-      sum.state,
-      [&](std::int64_t i) {
-        sum.add();
-        if (i == 7 && c.first()) c.device().inject(FaultKind::kill);
-        return Step::again;
-      },
-      {.commit_every = 5});
+  StepSum sum(c);
+  c.world().run(sum.state,
+                [&](std::int64_t i) {
+                  sum.add();
+                  if (i == 7 && c.first()) c.device().inject(FaultKind::kill);
+                  return Step::again;
+                },
+                {.commit_every = 5});
 }
 
 namespace {

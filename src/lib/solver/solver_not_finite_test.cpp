@@ -19,7 +19,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(),
                  kInf = std::numeric_limits<double>::infinity();
 
 template <class T>
-T number(double value) {
+T finite_or_not(double value) {
   return T(static_cast<RealOf<T>>(value));
 }
 struct Element {
@@ -35,7 +35,7 @@ MatrixRef<GpuRef<T>> unit_but(std::int64_t rows, std::int64_t columns,
     return all[static_cast<std::size_t>(j * rows + i)];
   };
   for (std::int64_t j = 0; j < columns; ++j) at(j % rows, j) = T(1);
-  for (const auto& element : of) at(element.row, element.column) = number<T>(element.value);
+  for (const auto& element : of) at(element.row, element.column) = finite_or_not<T>(element.value);
   const auto buffer = device().alloc<T>(rows * columns);
   device().upload(std::span<const T>(all), buffer).get();
   return {buffer, rows, columns, rows};
