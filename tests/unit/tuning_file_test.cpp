@@ -94,6 +94,14 @@ TEST_F(TuningFiles, AreNotBelievedWhereOthersMayWriteThem) {
   EXPECT_TRUE(TuningFile(file).load().empty()) << "and it does not block";
 }
 
+TEST_F(TuningFiles, LeaveNothingBesideThemAfterAKilledWriter) {
+  TuningFile(file).add({entry(1)});
+  std::ofstream(file.string() + ".new") << "half of it";
+  TuningFile(file).add({entry(2)});
+  EXPECT_EQ(TuningFile(file).load().size(), 2u);
+  EXPECT_FALSE(fs::exists(file.string() + ".new"));
+}
+
 /// None is lost, whoever writes at the same time.
 TEST_F(TuningFiles, TakeManyWritersAtOnce) {
   constexpr int kWriters = 6, kEach = 8;

@@ -66,7 +66,7 @@ Result<wire::CompileOutcome> KernelBuilder::build(wire::CompileJob job) {
 }
 
 Result<wire::CompileOutcome> KernelBuilder::build_preprocessed(wire::CompileJob job) {
-  const auto folder = ipc::ScratchFolder::make("troupe-compile");
+  const auto folder = ipc::ScratchFolder::make("troupe-compiling");
   if (!folder) return folder.error();
   job.folder = folder->path();
   job.step = wire::CompileStep::preprocess;

@@ -127,10 +127,11 @@ void TuningFile::add(const std::vector<Entry>& plans) {
   if (!lock_file.ok()) return warn(lock_file.error().message);
   if (!lock(*lock_file)) return warn("another process has it, not written");
   take(load());
-  auto name = file_.string() + "-XXXXXX";
-  const UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return warn(ipc::system_error("mkostemp").message);
-  const auto written = ipc::write_whole(fd.get(), encode(all));
+  // Only who has the lock uses this name: one that a killed process has left is written anew.
+  const auto name = file_.string() + ".new";
+  const auto file = ipc::create_trusted(name, 0600);
+  if (!file.ok()) return warn(file.error().message);
+  const auto written = ipc::write_whole(file->get(), encode(all));
   if (written.ok()) fs::rename(name, file_, failed);
   if (written.ok() && !failed) return;
   warn(written.ok() ? failed.message() : written.error().message);
