@@ -23,10 +23,11 @@ static int fail(void*, double* x, int status) {
 }
 TROUPE_FUNCTION(fail)
 
-/// Leaves a process behind, and its number.
+/// Leaves a process behind, and its number. Device memory is shared with it: only one writes.
 static int leave_child(void*, long long* pid) {
-  *pid = ::fork();
-  while (*pid == 0) ::pause();
-  return *pid > 0 ? 0 : 1;
+  const auto child = ::fork();
+  while (child == 0) ::pause();
+  *pid = child;
+  return child > 0 ? 0 : 1;
 }
 TROUPE_FUNCTION(leave_child)
