@@ -257,6 +257,12 @@ TEST_F(Files, BeyondTheLimitOfSizesAreAnErrorAndNotTheEnd) {
   EXPECT_TRUE(limited.device().fill(buffer, std::uint8_t{1}).wait().ok()) << "it lives";
 }
 
+TEST_F(BadArguments, OfFilesWithoutAPath) {
+  EXPECT_EQ(file::on(device()).write(put(std::vector<float>{1}), "").wait().code(), Errc::invalid);
+  EXPECT_EQ(file::on(device()).read("", put(std::vector<float>{1})).wait().code(), Errc::invalid);
+  (void)device().take_error();
+}
+
 TEST_F(BadArguments, OfFiles) {
   using namespace troupe::file;
   const auto path = [](std::string_view text) {
