@@ -95,7 +95,8 @@ std::string refused(const std::source_location& place) {
 }
 
 TEST(Registry, RefusesTwoOperationsOfOneName) {
-  const auto first = std::source_location::current(), second = std::source_location::current();
+  const auto first = std::source_location::current();
+  const auto second = std::source_location::current();
   const std::array operations{&info_of<Twice>};
   const Library library(std::span<const OperationInfo* const>(operations), first);
   const Library once_more(std::span<const OperationInfo* const>(operations), second);
