@@ -427,8 +427,8 @@ void WorldActor::look_at_program() {
   late_program_at_ = 2 * wait;
   log::warn(
       "world",
-      "a recovery has waited for {} s for this rank's program, which is {}: what it calls there "
-      "cannot be interrupted (MPI without troupe, say; host collectives of troupe can)",
+      "a recovery has waited for {} s for this rank's program, which is {}: nothing interrupts "
+      "what it calls there by itself, such as MPI",
       std::chrono::duration_cast<std::chrono::seconds>(wait).count(),
       core_->whereabouts().now().text);
 }
