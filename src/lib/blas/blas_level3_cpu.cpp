@@ -19,8 +19,9 @@ void add_half_product(const blas::Syr2k& op, T alpha, const T* a, const T* b, F 
   std::vector<T> product(static_cast<std::size_t>(op.n * op.n));
   const T zero{};
   Cblas<T>::gemm(CblasColMajor, plain ? CblasNoTrans : other, plain ? other : CblasNoTrans,
-                 to_int(op.n), to_int(op.n), to_int(op.k), pass(alpha), a, to_int(op.lda), b,
-                 to_int(op.ldb), pass(zero), product.data(), std::max(1, to_int(op.n)));
+                 to_int(op.n), to_int(op.n), alpha == T(0) ? 0 : to_int(op.k), pass(alpha), a,
+                 to_int(op.lda), b, to_int(op.ldb), pass(zero), product.data(),
+                 std::max(1, to_int(op.n)));
   for_half(op.n, op.uplo, [&](std::int64_t i, std::int64_t j) {
     auto& out = c[j * op.ldc + i];
     out = product[static_cast<std::size_t>(j * op.n + i)] + (beta == F(0) ? T(0) : beta * out);
