@@ -51,7 +51,8 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
   const auto file = "troupe-" + name + "-" + engine + ".so";
   for (const auto& folder : module_folders()) {
     const auto path = folder / file;
-    if (!fs::exists(path)) continue;
+    std::error_code ignored;  // of a folder that may not be looked at
+    if (!fs::exists(path, ignored)) continue;
     if (auto whole = ipc::check_whole(path.string()); !whole)
       return Error{Errc::library, whole.error().native, name + ": " + whole.error().message};
     // Never unloaded: what a library has registered or started is not undone.

@@ -17,8 +17,7 @@ Error file_error(const std::filesystem::path& path, int error) {
 }
 
 Result<NewFile> NewFile::create(const std::filesystem::path& path, std::uint64_t bytes) {
-  UniqueFd fd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
   const ipc::NoFileSizeSignal held_back;
   if (!fd) return file_error(path);
   if (bytes != 0 && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return file_error(path);
