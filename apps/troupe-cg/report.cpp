@@ -94,12 +94,13 @@ std::string to_text(const Report& r, const Options& options) {
       line(
           "  {:>4} {:<15} {:>9} {:>6} {:>8.1f} {:>8.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f} "
           "{:>9.1f} {:>5} {:>9}",
-          f.rank, f.kind, f.iteration, f.epoch, f.detect_ms, f.quiesce_ms, f.replace_ms, f.form_ms,
-          f.verify_ms, f.restore_ms, f.total_ms, f.lost_buffers, f.repeated_iterations);
+          f.rank, f.kind, f.iteration < 0 ? "-" : std::to_string(f.iteration), f.epoch, f.detect_ms,
+          f.quiesce_ms, f.replace_ms, f.form_ms, f.verify_ms, f.restore_ms, f.total_ms,
+          f.lost_buffers, f.repeated_iterations);
     }
     line(
-        "  (times in ms; lost: buffers whose contents went, over all ranks; repeated: iterations "
-        "done again)");
+        "  (iteration: in which the program noticed it, ahead of its device; times in ms; lost: "
+        "buffers whose contents went, over all ranks; repeated: iterations done again)");
   }
   if (!r.health.empty()) line("Health of GPUs");
   for (const auto& said : r.health) {
