@@ -13,21 +13,21 @@ class BlasEmpty : public Typed<T> {};
 TYPED_TEST_SUITE(BlasEmpty, Numbers);
 
 template <class T>
-GpuRef<T> filled(std::int64_t count, double value) {
+GpuRef<T> filled_with(std::int64_t count, double value) {
   const auto buffer = device().alloc<T>(count);
   device().fill(buffer, T(static_cast<RealOf<T>>(value)));
   return buffer;
 }
 template <class T>
-MatrixRef<GpuRef<T>> matrix(const GpuRef<T>& buffer, std::int64_t rows, std::int64_t columns) {
+MatrixRef<GpuRef<T>> as_matrix(const GpuRef<T>& buffer, std::int64_t rows, std::int64_t columns) {
   return {buffer, rows, columns, std::max<std::int64_t>(1, rows)};
 }
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnread = std::numeric_limits<double>::quiet_NaN();
 
 /// y = alpha f(nan) + beta y, whatever f is; y has 4 elements, a 2 x 2 matrix, or two vectors.
 template <class T>
-struct Sum {
+struct ScaledSum {
   const char* name;
   /// `inner`: the extent that f adds up over, where it has one.
   std::function<Future<void>(T alpha, T beta, std::int64_t inner, const GpuRef<T>& nan,
@@ -41,20 +41,20 @@ struct Sum {
 
 /// Of vectors.
 template <class T>
-std::vector<Sum<T>> sums_of_vectors() {
+std::vector<ScaledSum<T>> sums_of_vectors() {
   using G = const GpuRef<T>&;
   auto blas = device().blas();
-  std::vector<Sum<T>> all;
+  std::vector<ScaledSum<T>> all;
   for (const auto transpose : kTransposes) {
     const bool plain = transpose == Transpose::no;
     all.push_back({"gemv", [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.gemv(transpose, scalar(alpha, place),
-                                      plain ? matrix(nan, 4, k) : matrix(nan, k, 4),
+                                      plain ? as_matrix(nan, 4, k) : as_matrix(nan, k, 4),
                                       nan.slice(0, k), scalar(beta, place), y);
                    }});
     all.push_back({"gbmv", [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.gbmv(transpose, plain ? 4 : k, 1, 1, scalar(alpha, place),
-                                      matrix(nan, 3, plain ? k : 4), nan.slice(0, k),
+                                      as_matrix(nan, 3, plain ? k : 4), nan.slice(0, k),
                                       scalar(beta, place), y);
                    }});
     const auto shape = [=](std::int64_t k) {
@@ -78,14 +78,14 @@ std::vector<Sum<T>> sums_of_vectors() {
   }
   all.push_back({"symv",
                  [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
-                   return blas.symv(Uplo::lower, scalar(alpha, place), matrix(nan, 4, 4),
+                   return blas.symv(Uplo::lower, scalar(alpha, place), as_matrix(nan, 4, 4),
                                     nan.slice(0, 4), scalar(beta, place), y);
                  },
                  false});
   if constexpr (RealElement<T>) {
     all.push_back({"sbmv",
                    [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
-                     return blas.sbmv(Uplo::lower, 1, scalar(alpha, place), matrix(nan, 2, 4),
+                     return blas.sbmv(Uplo::lower, 1, scalar(alpha, place), as_matrix(nan, 2, 4),
                                       nan.slice(0, 4), scalar(beta, place), y);
                    },
                    false});
@@ -98,7 +98,7 @@ std::vector<Sum<T>> sums_of_vectors() {
   } else {
     all.push_back({"hemv",
                    [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
-                     return blas.hemv(Uplo::upper, scalar(alpha, place), matrix(nan, 4, 4),
+                     return blas.hemv(Uplo::upper, scalar(alpha, place), as_matrix(nan, 4, 4),
                                       nan.slice(0, 4), scalar(beta, place), y);
                    },
                    false});
@@ -114,20 +114,20 @@ std::vector<Sum<T>> sums_of_vectors() {
 
 /// Of matrices.
 template <class T>
-std::vector<Sum<T>> sums_of_matrices() {
+std::vector<ScaledSum<T>> sums_of_matrices() {
   using G = const GpuRef<T>&;
   auto blas = device().blas();
-  std::vector<Sum<T>> all;
+  std::vector<ScaledSum<T>> all;
   const std::vector<std::size_t> lower{0, 1, 3};
   for (const auto transpose : kTransposes) {
     const bool plain = transpose == Transpose::no;
     const auto factor = [=](G nan, std::int64_t k) {
-      return plain ? matrix(nan, 2, k) : matrix(nan, k, 2);
+      return plain ? as_matrix(nan, 2, k) : as_matrix(nan, k, 2);
     };
     all.push_back({"gemm", [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.gemm(transpose, Transpose::no, scalar(alpha, place),
-                                      factor(nan, k), matrix(nan, k, 2), scalar(beta, place),
-                                      matrix(y, 2, 2));
+                                      factor(nan, k), as_matrix(nan, k, 2), scalar(beta, place),
+                                      as_matrix(y, 2, 2));
                    }});
     const GemmOptions shape{.m = 2, .n = 1, .k = 0, .ldb = 2, .transpose_a = transpose};
     const auto shape_of = [=](std::int64_t k) {
@@ -151,8 +151,8 @@ std::vector<Sum<T>> sums_of_matrices() {
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      MatmulOptions options;
                      options.transpose_a = transpose;
-                     return blas.matmul(scalar(alpha, place), factor(nan, k), matrix(nan, k, 2),
-                                        scalar(beta, place), matrix(y, 2, 2), matrix(y, 2, 2),
+                     return blas.matmul(scalar(alpha, place), factor(nan, k), as_matrix(nan, k, 2),
+                                        scalar(beta, place), as_matrix(y, 2, 2), as_matrix(y, 2, 2),
                                         options);
                    },
                    true,
@@ -163,19 +163,19 @@ std::vector<Sum<T>> sums_of_matrices() {
     all.push_back({"syrk",
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.syrk(Uplo::lower, transpose, scalar(alpha, place), factor(nan, k),
-                                      scalar(beta, place), matrix(y, 2, 2));
+                                      scalar(beta, place), as_matrix(y, 2, 2));
                    },
                    true, true, lower});
     all.push_back({"syr2k",
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.syr2k(Uplo::lower, transpose, scalar(alpha, place), factor(nan, k),
-                                       factor(nan, k), scalar(beta, place), matrix(y, 2, 2));
+                                       factor(nan, k), scalar(beta, place), as_matrix(y, 2, 2));
                    },
                    true, true, lower});
     all.push_back({"syrkx",
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.syrkx(Uplo::lower, transpose, scalar(alpha, place), factor(nan, k),
-                                       factor(nan, k), scalar(beta, place), matrix(y, 2, 2));
+                                       factor(nan, k), scalar(beta, place), as_matrix(y, 2, 2));
                    },
                    true, true, lower});
   }
@@ -183,58 +183,58 @@ std::vector<Sum<T>> sums_of_matrices() {
     all.push_back({"herk",
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.herk(Uplo::lower, Transpose::no, scalar(alpha.real(), place),
-                                      matrix(nan, 2, k), scalar(beta.real(), place),
-                                      matrix(y, 2, 2));
+                                      as_matrix(nan, 2, k), scalar(beta.real(), place),
+                                      as_matrix(y, 2, 2));
                    },
                    true, true, lower});
     all.push_back({"her2k",
                    [=](T alpha, T beta, std::int64_t k, G nan, G y, Place place) mutable {
                      return blas.her2k(Uplo::lower, Transpose::no, scalar(alpha, place),
-                                       matrix(nan, 2, k), matrix(nan, 2, k),
-                                       scalar(beta.real(), place), matrix(y, 2, 2));
+                                       as_matrix(nan, 2, k), as_matrix(nan, 2, k),
+                                       scalar(beta.real(), place), as_matrix(y, 2, 2));
                    },
                    true, true, lower});
     all.push_back({"hemm",
                    [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
                      return blas.hemm(Side::right, Uplo::lower, scalar(alpha, place),
-                                      matrix(nan, 2, 2), matrix(nan, 2, 2), scalar(beta, place),
-                                      matrix(y, 2, 2));
+                                      as_matrix(nan, 2, 2), as_matrix(nan, 2, 2),
+                                      scalar(beta, place), as_matrix(y, 2, 2));
                    },
                    false});
   } else {
     all.push_back({"gemm_grouped", [=](T alpha, T beta, std::int64_t k, G nan, G y, Place) mutable {
                      GemmGroupOf<GpuRef<T>> group;
                      group.alpha = alpha, group.beta = beta;
-                     group.a = {matrix(nan, 2, k)}, group.b = {matrix(nan, k, 2)};
-                     group.c = {matrix(y, 2, 2)};
+                     group.a = {as_matrix(nan, 2, k)}, group.b = {as_matrix(nan, k, 2)};
+                     group.c = {as_matrix(y, 2, 2)};
                      return blas.template gemm_grouped<T>({group});
                    }});
   }
   all.push_back({"symm",
                  [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
                    return blas.symm(Side::left, Uplo::lower, scalar(alpha, place),
-                                    matrix(nan, 2, 2), matrix(nan, 2, 2), scalar(beta, place),
-                                    matrix(y, 2, 2));
+                                    as_matrix(nan, 2, 2), as_matrix(nan, 2, 2), scalar(beta, place),
+                                    as_matrix(y, 2, 2));
                  },
                  false});
   all.push_back({"geam",
                  [=](T alpha, T beta, std::int64_t, G nan, G y, Place place) mutable {
                    return blas.geam(Transpose::yes, Transpose::no, scalar(alpha, place),
-                                    matrix(nan, 2, 2), scalar(beta, place), matrix(y, 2, 2),
-                                    matrix(y, 2, 2));
+                                    as_matrix(nan, 2, 2), scalar(beta, place), as_matrix(y, 2, 2),
+                                    as_matrix(y, 2, 2));
                  },
                  false});
   all.push_back({"trmm",
                  [=](T alpha, T, std::int64_t, G nan, G y, Place place) mutable {
                    return blas.trmm(Side::left, Uplo::lower, Transpose::no, Diagonal::stored,
-                                    scalar(alpha, place), matrix(nan, 2, 2), matrix(nan, 2, 2),
-                                    matrix(y, 2, 2));
+                                    scalar(alpha, place), as_matrix(nan, 2, 2),
+                                    as_matrix(nan, 2, 2), as_matrix(y, 2, 2));
                  },
                  false, false});
   all.push_back({"trsm",
                  [=](T alpha, T, std::int64_t, G nan, G y, Place place) mutable {
                    return blas.trsm(Side::left, Uplo::lower, Transpose::no, Diagonal::stored,
-                                    scalar(alpha, place), matrix(nan, 2, 2), matrix(y, 2, 2));
+                                    scalar(alpha, place), as_matrix(nan, 2, 2), as_matrix(y, 2, 2));
                  },
                  false, false});
   return all;
@@ -243,12 +243,12 @@ std::vector<Sum<T>> sums_of_matrices() {
 /// Runs a sum of nothing, or of nothing that counts: y becomes beta times what it was, and with
 /// beta = 0 it is not read.
 template <class T>
-void check(const Sum<T>& sum, T alpha, T beta, std::int64_t inner, Place place) {
+void check_scaled(const ScaledSum<T>& sum, T alpha, T beta, std::int64_t inner, Place place) {
   SCOPED_TRACE(::testing::Message()
                << sum.name << ", alpha " << alpha << ", beta " << beta << ", inner extent " << inner
                << (place == Place::device ? ", scalars on the device" : ""));
-  const auto nan = filled<T>(16, kNaN);
-  const auto y = filled<T>(4, beta == T(0) ? kNaN : 3.0);
+  const auto nan = filled_with<T>(16, kUnread);
+  const auto y = filled_with<T>(4, beta == T(0) ? kUnread : 3.0);
   if (const auto ran = sum.run(alpha, beta, inner, nan, y, place).wait();
       sum.may_lack && ran.code() == Errc::unsupported) {
     static_cast<void>(device().take_error());
@@ -258,23 +258,23 @@ void check(const Sum<T>& sum, T alpha, T beta, std::int64_t inner, Place place) 
   for (const auto i : sum.written) EXPECT_EQ(after[i], T(3) * beta) << "element " << i;
 }
 template <class T>
-void check_all(const std::vector<Sum<T>>& sums) {
+void check_all_scaled(const std::vector<ScaledSum<T>>& sums) {
   for (const auto& sum : sums) {
     for (const auto place : {Place::host, Place::device}) {
       for (const T beta : {T(0), T(1), T(2)}) {
         if (beta != T(0) && !sum.has_beta) continue;
-        check(sum, T(0), beta, 2, place);
-        if (sum.has_inner) check(sum, T(1), beta, 0, place);
+        check_scaled(sum, T(0), beta, 2, place);
+        if (sum.has_inner) check_scaled(sum, T(1), beta, 0, place);
       }
     }
   }
 }
 
 TYPED_TEST(BlasEmpty, VectorsAreScaled) {
-  check_all(sums_of_vectors<TypeParam>());
+  check_all_scaled(sums_of_vectors<TypeParam>());
 }
 TYPED_TEST(BlasEmpty, MatricesAreScaled) {
-  check_all(sums_of_matrices<TypeParam>());
+  check_all_scaled(sums_of_matrices<TypeParam>());
 }
 
 /// A gap between the elements of y, and either direction.
@@ -282,8 +282,8 @@ TYPED_TEST(BlasEmpty, GapsStay) {
   using T = TypeParam;
   for (const std::int64_t increment : {2, -2}) {
     const auto nothing = device().alloc<T>(0);
-    const auto y = filled<T>(5, 3);
-    device().blas().gemv(Transpose::no, T(1), matrix(nothing, 3, 0), nothing, T(2),
+    const auto y = filled_with<T>(5, 3);
+    device().blas().gemv(Transpose::no, T(1), as_matrix(nothing, 3, 0), nothing, T(2),
                          VectorRef(y, 3, increment));
     EXPECT_EQ(device().download(y), (std::vector<T>{6, 3, 6, 3, 6}));
   }
@@ -293,8 +293,8 @@ TYPED_TEST(BlasEmpty, GapsStay) {
 TYPED_TEST(BlasEmpty, NothingIsAdded) {
   using T = TypeParam;
   auto blas = device().blas();
-  const auto x = filled<T>(2, kNaN), y = filled<T>(4, 3);
-  const auto a = matrix(y, 2, 2);
+  const auto x = filled_with<T>(2, kUnread), y = filled_with<T>(4, 3);
+  const auto a = as_matrix(y, 2, 2);
   const T zero{};
   blas.axpy(zero, x, y.slice(1, 2)), blas.ger(zero, x, x, a);
   blas.syr(Uplo::lower, zero, x, a), blas.syr2(Uplo::upper, zero, x, x, a);
@@ -313,8 +313,8 @@ TYPED_TEST(BlasEmpty, WhatIsNoNumberStays) {
   using T = TypeParam;
   const auto is_nan = [](auto x) { return std::isnan(std::real(x)) || std::isnan(std::imag(x)); };
   auto blas = device().blas();
-  const auto x = filled<T>(3, 1);
-  device().fill(x.slice(1, 1), T(static_cast<RealOf<T>>(kNaN)));
+  const auto x = filled_with<T>(3, 1);
+  device().fill(x.slice(1, 1), T(static_cast<RealOf<T>>(kUnread)));
   const auto norm = device().alloc<RealOf<T>>(1);
   const auto dot = device().alloc<T>(1);
   blas.nrm2(x, norm);
@@ -356,13 +356,11 @@ TEST(BlasEmptyEpilogues, FarOut) {
   const auto of = [](Epilogue epilogue, float x, float aux) {
     MatmulOptions options;
     options.epilogue = epilogue;
-    if (epilogue == Epilogue::dgelu) {
-      options.aux = put(std::vector<float>(8, aux));
-      options.ld_aux = 8;
-    }
-    const auto d = filled<float>(1, -7);
-    device().blas().matmul(matrix(put(std::vector{1.0f}), 1, 1), matrix(put(std::vector{x}), 1, 1),
-                           matrix(d, 1, 1), options);
+    const auto before = put(std::vector<float>(8, aux));
+    if (epilogue == Epilogue::dgelu) options.aux = before, options.ld_aux = 8;
+    const auto d = filled_with<float>(1, -7);
+    device().blas().matmul(as_matrix(put(std::vector{1.0f}), 1, 1),
+                           as_matrix(put(std::vector{x}), 1, 1), as_matrix(d, 1, 1), options);
     return device().download(d)[0];
   };
   EXPECT_EQ(of(Epilogue::relu, -kFar, 0), 0);
@@ -375,8 +373,8 @@ TEST(BlasEmptyEpilogues, FarOut) {
     EXPECT_EQ(of(Epilogue::dgelu, 2, -x), 0) << x;
   }
   for (const auto epilogue : {Epilogue::relu, Epilogue::gelu})
-    EXPECT_TRUE(std::isnan(of(epilogue, static_cast<float>(kNaN), 0)));
-  EXPECT_TRUE(std::isnan(of(Epilogue::dgelu, 1, static_cast<float>(kNaN))));
+    EXPECT_TRUE(std::isnan(of(epilogue, static_cast<float>(kUnread), 0)));
+  EXPECT_TRUE(std::isnan(of(Epilogue::dgelu, 1, static_cast<float>(kUnread))));
 }
 
 }  // namespace

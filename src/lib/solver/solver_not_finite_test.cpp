@@ -15,27 +15,27 @@ template <class T>
 class SolverNotFinite : public Typed<T> {};
 TYPED_TEST_SUITE(SolverNotFinite, Numbers);
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(),
-                 kInf = std::numeric_limits<double>::infinity();
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN(),
+                 kEndless = std::numeric_limits<double>::infinity();
 
 template <class T>
-T finite_or_not(double value) {
+T real_number(double value) {
   return T(static_cast<RealOf<T>>(value));
 }
-struct Element {
+struct OddElement {
   std::int64_t row, column;
   double value;
 };
 /// Unit matrices side by side but for some elements.
 template <class T>
 MatrixRef<GpuRef<T>> unit_but(std::int64_t rows, std::int64_t columns,
-                              const std::vector<Element>& of = {}) {
+                              const std::vector<OddElement>& of = {}) {
   std::vector<T> all(static_cast<std::size_t>(rows * columns));
   const auto at = [&](std::int64_t i, std::int64_t j) -> T& {
     return all[static_cast<std::size_t>(j * rows + i)];
   };
   for (std::int64_t j = 0; j < columns; ++j) at(j % rows, j) = T(1);
-  for (const auto& element : of) at(element.row, element.column) = finite_or_not<T>(element.value);
+  for (const auto& element : of) at(element.row, element.column) = real_number<T>(element.value);
   const auto buffer = device().alloc<T>(rows * columns);
   device().upload(std::span<const T>(all), buffer).get();
   return {buffer, rows, columns, rows};
@@ -59,56 +59,63 @@ TYPED_TEST(SolverNotFinite, IsRefusedByWhatIterates) {
   using Real = RealOf<T>;
   constexpr std::int64_t n = 3;
   auto solver = device().solver();
-  const auto w = device().alloc<Real>(n);
-  const auto complex_w = device().alloc<std::complex<Real>>(n);
-  const auto u = unit_but<T>(n, n), v = unit_but<T>(n, n);
-  const auto b = unit_but<T>(n, 1), x = unit_but<T>(n, 1);
-  for (const double bad : {kNaN, kInf, -kInf}) {
+  const auto good = [&] { return unit_but<T>(n, n); };
+  const auto b = unit_but<T>(n, 1);
+  for (const double bad : {kNone, kEndless, -kEndless}) {
     const auto a = [&] { return unit_but<T>(n, n, {{0, 0, bad}, {1, 0, 1}, {2, 1, 1}}); };
     const auto low = [&] { return unit_but<T>(n, n, {{2, 1, bad}}); };
-    const auto good = [&] { return unit_but<T>(n, n); };
-    const auto refused = [&](const char* name, const auto& values, auto call) {
+    // `call` is given where the values go: what it writes is spoilt where it fails.
+    const auto refused = [&]<class Value>(const char* name, Value, auto call) {
       SCOPED_TRACE(::testing::Message() << name << " with " << bad);
-      EXPECT_EQ(call(OnFailure::error).wait().code(), Errc::numeric);
-      device().fill(values, typename std::decay_t<decltype(values)>::value_type(1));
-      EXPECT_EQ(info_of(call(OnFailure::report).get()), kNotFinite);
+      EXPECT_EQ(call(OnFailure::error, device().alloc<Value>(n)).wait().code(), Errc::numeric);
+      const auto values = device().alloc<Value>(n);
+      EXPECT_EQ(info_of(call(OnFailure::report, values).get()), kNotFinite);
       EXPECT_TRUE(none_is_a_number(values));
     };
+    using Values = GpuRef<Real>;
     for (const auto vectors : {Vectors::no, Vectors::yes}) {
-      refused("syevd", w,
-              [&](OnFailure f) { return solver.syevd(vectors, Uplo::lower, low(), w, f); });
-      refused("syevj", w, [&](OnFailure f) {
+      refused("syevd", Real{}, [&](OnFailure f, const Values& w) {
+        return solver.syevd(vectors, Uplo::lower, low(), w, f);
+      });
+      refused("syevj", Real{}, [&](OnFailure f, const Values& w) {
         return solver.syevj(vectors, Uplo::lower, a(), w, {.on_failure = f});
       });
-      refused("syevdx", w,
-              [&](OnFailure f) { return solver.syevdx(vectors, {}, Uplo::lower, low(), w, f); });
-      refused("sygvd", w, [&](OnFailure f) {
+      refused("syevdx", Real{}, [&](OnFailure f, const Values& w) {
+        return solver.syevdx(vectors, {}, Uplo::lower, low(), w, f);
+      });
+      refused("sygvd", Real{}, [&](OnFailure f, const Values& w) {
         return solver.sygvd(Problem::ax_bx, vectors, Uplo::lower, a(), good(), w, f);
       });
-      refused("sygvd, b", w, [&](OnFailure f) {
+      refused("sygvd, b", Real{}, [&](OnFailure f, const Values& w) {
         return solver.sygvd(Problem::ax_bx, vectors, Uplo::lower, good(), low(), w, f);
       });
-      refused("sygvj", w, [&](OnFailure f) {
+      refused("sygvj", Real{}, [&](OnFailure f, const Values& w) {
         return solver.sygvj(Problem::ax_bx, vectors, Uplo::lower, a(), good(), w,
                             {.on_failure = f});
       });
-      refused("sygvdx", w, [&](OnFailure f) {
+      refused("sygvdx", Real{}, [&](OnFailure f, const Values& w) {
         return solver.sygvdx(Problem::ax_bx, vectors, {}, Uplo::lower, good(), a(), w, f);
       });
     }
-    refused("geev", complex_w, [&](OnFailure f) { return solver.geev(a(), complex_w, f); });
-    refused("gesvd", w, [&](OnFailure f) { return solver.gesvd(a(), w, f); });
-    refused("gesvdj", w, [&](OnFailure f) {
-      return solver.gesvdj(Extent::full, a(), w, u, v, {.on_failure = f});
+    refused("geev", std::complex<Real>{}, [&](OnFailure f, const GpuRef<std::complex<Real>>& w) {
+      return solver.geev(a(), w, f);
     });
-    refused("gesvdp", w,
-            [&](OnFailure f) { return solver.gesvdp(Extent::full, low(), w, u, v, f); });
-    refused("gesvdr", w,
-            [&](OnFailure f) { return solver.gesvdr(a(), w, u, v, {.rank = n, .on_failure = f}); });
-    refused("gesv", x.buffer,
-            [&](OnFailure f) { return solver.gesv(a(), b, x, {.on_failure = f}); });
-    refused("gels", x.buffer,
-            [&](OnFailure f) { return solver.gels(low(), b, x, {.on_failure = f}); });
+    refused("gesvd", Real{}, [&](OnFailure f, const Values& s) { return solver.gesvd(a(), s, f); });
+    refused("gesvdj", Real{}, [&](OnFailure f, const Values& s) {
+      return solver.gesvdj(Extent::full, a(), s, good(), good(), {.on_failure = f});
+    });
+    refused("gesvdp", Real{}, [&](OnFailure f, const Values& s) {
+      return solver.gesvdp(Extent::full, low(), s, good(), good(), f);
+    });
+    refused("gesvdr", Real{}, [&](OnFailure f, const Values& s) {
+      return solver.gesvdr(a(), s, good(), good(), {.rank = n, .on_failure = f});
+    });
+    refused("gesv", T{}, [&](OnFailure f, const GpuRef<T>& x) {
+      return solver.gesv(a(), b, MatrixRef(x, n, 1), {.on_failure = f});
+    });
+    refused("gels", T{}, [&](OnFailure f, const GpuRef<T>& x) {
+      return solver.gels(low(), b, MatrixRef(x, n, 1), {.on_failure = f});
+    });
   }
   EXPECT_EQ(device().take_error().code(), Errc::numeric);
 }
@@ -121,7 +128,7 @@ TYPED_TEST(SolverNotFinite, IsNotLookedForInTheOtherHalf) {
   const auto w = device().alloc<RealOf<T>>(n);
   const auto a = [&](Uplo uplo) {
     const bool lower = uplo == Uplo::lower;
-    return unit_but<T>(n, n, {{lower ? 0 : 2, lower ? 2 : 0, kNaN}});
+    return unit_but<T>(n, n, {{lower ? 0 : 2, lower ? 2 : 0, kNone}});
   };
   for (const auto uplo : {Uplo::lower, Uplo::upper}) {
     EXPECT_EQ(solver.syevd(Vectors::yes, uplo, a(uplo), w).get(), 0);
@@ -141,7 +148,7 @@ TYPED_TEST(SolverNotFinite, ConcernsOneOfABatch) {
   const auto info = device().alloc<std::int32_t>(batch);
   const auto u = unit_but<T>(n, n * batch), v = unit_but<T>(n, n * batch);
   const std::vector<std::int32_t> expected{0, kNotFinite, 0};
-  for (const double bad : {kNaN, kInf}) {
+  for (const double bad : {kNone, kEndless}) {
     const auto a = [&] { return unit_but<T>(n, n * batch, {{1, n, bad}}); };
     const auto as_expected = [&](const char* name) {
       SCOPED_TRACE(::testing::Message() << name << " with " << bad);
@@ -173,10 +180,10 @@ TYPED_TEST(SolverNotFinite, PivotOfCholeskyIsNotPositive) {
   for (const std::int64_t n : {4, 150}) {
     for (const auto uplo : {Uplo::lower, Uplo::upper}) {
       const bool lower = uplo == Uplo::lower;
-      const auto on_diagonal = [&](std::int64_t i) { return unit_but<T>(n, n, {{i, i, kNaN}}); };
+      const auto on_diagonal = [&](std::int64_t i) { return unit_but<T>(n, n, {{i, i, kNone}}); };
       // Row 3 has it, and a pivot further down is negative.
       const auto beside = [&] {
-        return unit_but<T>(n, n, {{lower ? 2 : 0, lower ? 0 : 2, kNaN}, {n - 1, n - 1, -1}});
+        return unit_but<T>(n, n, {{lower ? 2 : 0, lower ? 0 : 2, kNone}, {n - 1, n - 1, -1}});
       };
       EXPECT_EQ(solver.potrf(uplo, on_diagonal(0), OnFailure::report).get(), 1);
       EXPECT_EQ(solver.potrf(uplo, on_diagonal(n - 1), OnFailure::report).get(), n);
@@ -197,7 +204,7 @@ TYPED_TEST(SolverNotFinite, GoesThroughFactorisations) {
   using T = TypeParam;
   constexpr std::int64_t n = 3;
   auto solver = device().solver();
-  for (const double bad : {kNaN, kInf}) {
+  for (const double bad : {kNone, kEndless}) {
     const auto a = unit_but<T>(n, n, {{0, 0, bad}, {1, 0, 2}, {0, 1, 1}});
     const auto pivots = device().alloc<std::int64_t>(n);
     EXPECT_EQ(solver.getrf(a, pivots).get(), 0);
