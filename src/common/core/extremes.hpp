@@ -15,6 +15,7 @@ namespace troupe {
 
 template <class T>
 TROUPE_EXTREME bool is_nan(T x) {
+  static_assert(std::is_arithmetic_v<T>, "the bits of a narrow float are no number: widen it");
   if constexpr (std::is_floating_point_v<T>)
     return x != x;
   else

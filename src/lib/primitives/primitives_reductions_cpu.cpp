@@ -50,7 +50,8 @@ T reduce_range(Reduction reduction, const T* begin, const T* end) {
 template <class T>
 std::int64_t place_of(Extreme extreme, std::int64_t n, const T* x) {
   if constexpr (!std::integral<T>) {
-    const auto* const nan = std::find_if(x, x + n, is_nan<T>);
+    const auto* const nan =
+        std::find_if(x, x + n, [](T element) { return is_nan(number(element)); });
     if (nan != x + n) return nan - x;
   }
   const auto less = [](T a, T b) { return number(a) < number(b); };
