@@ -81,8 +81,10 @@ std::string code_path(const std::string& name) {
   std::error_code failed;
   if (name.empty()) return name;
   if (name.find('/') != name.npos) {
-    const auto absolute = fs::absolute(name, failed);
-    return failed ? name : absolute.string();
+    // One name for each file, whatever the folder is called; a link to the file itself stays one.
+    const auto path = fs::absolute(name, failed);
+    const auto folder = fs::weakly_canonical(path.parent_path(), failed);
+    return failed ? name : (folder / path.filename()).string();
   }
   const char* const folders = std::getenv("LD_LIBRARY_PATH");
   std::istringstream all(folders != nullptr ? folders : "");
