@@ -51,7 +51,9 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
 
 Result<void> CommandPort::admit(const detail::CommandView& command, bool delivers) const {
   if (ended_) return *ended_;
-  if (detail::bound_timeline() != timeline_ && !delivers && !Passage::open()) [[unlikely]] {
+  // What other ranks ask for belongs to an epoch, and to their steps.
+  const bool own = !delivers && command.within == 0;
+  if (detail::bound_timeline() != timeline_ && own && !Passage::open()) [[unlikely]] {
     if (auto right = check_timeline(command); !right) return right;
   }
   if (gate_ && !Passage::open()) return *gate_;
