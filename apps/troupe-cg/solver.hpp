@@ -108,7 +108,7 @@ class Solver final : public Share {
       multigrid_.emplace(*solve.runtime, matrix_, problem_, coarser, plans);
     scalars_ = device_->template alloc<T>(kScalars);
     least_ = device_->template alloc<T>(2);
-    device_->fill(least_, std::numeric_limits<T>::min());
+    device_->fill(least_, std::numeric_limits<T>::denorm_min());
     history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
     upload(vectors.right_hand_side, b_);
@@ -324,7 +324,7 @@ class Solver final : public Share {
     blas.dot(p_, q_, pap());
     world_->all_reduce(pap(), ReduceOp::sum);
     // At the exact solution both are 0, and so are r and p: the quotients have to be 0 as well. To
-    // other divisors the least number adds nothing.
+    // other divisors the least number adds nothing, or one unit in the last place.
     device_->copy(newest(0, 2), scalars_.slice(kDivisors, 2));
     vector.axpby(T(1), least_, T(1), scalars_.slice(kDivisors, 2));
     vector.divide(rz(), scalar(kDivisors), scalar(kAlpha));
@@ -410,7 +410,7 @@ class Solver final : public Share {
   Sequence recorded_;       ///< an iteration
   Array<double> solution_;  ///< the known one
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
-  GpuRef<T> least_;  ///< two of the least number that has all digits
+  GpuRef<T> least_;  ///< two of the least number above 0
   PinnedBuffer<T> seen_;
   double b_norm_ = 0, solution_norm_ = 0;
 };

@@ -40,9 +40,9 @@ Future<void> add_behind(Future<void> until, const Adding* adding, GpuRef<double>
 }  // namespace
 
 /// Each step adds 1 to a sum in each of these ways, and no step waits for its sums: a commit does.
-/// After faults every sum is the number of steps all the same. A thread that works for no step must
-/// be refused. A group of ranks is let go before the run, but for what a sequence keeps of it. The
-/// largest of numbers among which one is NaN is NaN.
+/// After faults every sum is the number of steps all the same. A group of ranks is let go before
+/// the run, but for what a sequence keeps of it. The largest of numbers among which one is NaN is
+/// NaN.
 void Runner::play_helped(const Round& round) {
   enum Way { function, coroutine, actor, thread, kWays };
   constexpr std::array<const char*, kWays> kNames{"a function of a future", "a coroutine",
@@ -82,42 +82,37 @@ void Runner::play_helped(const Round& round) {
   std::string damage;
   world_.barrier();
   try {
-    world_.run(
-        state,
-        [&](std::int64_t step) {
-          account_.advance();
-          account_.count_operations(kWays);
-          (void)device_.nop().then([&adding, &sums] { (void)adding(sums[function]); });
-          (void)add_behind(device_.nop(), &adding, sums[coroutine]);
-          if (const auto told = tell_patiently(adder, Add{&adding, sums[actor]}); !told.ok())
-            throw Finding("a message to an actor is refused: " + told.error().to_string());
-          std::jthread helper([&, timeline = World::timeline()] {
-            const Timeline::Scope scope(timeline);
-            (void)adding(sums[thread]);
-          });
-          Result<void> trespass;
-          std::jthread([&] { trespass = adding(sums[thread]).wait(); }).join();
-          if (trespass.code() != Errc::invalid && !is_of_a_fault(trespass.code()))
-            throw Finding("a thread that works for no step of a run may write its checkpoint: " +
-                          std::string(troupe::to_string(trespass.code())));
-          if (largest) {
-            device_.fill(numbers, rank_ == odd_rank ? std::numeric_limits<double>::quiet_NaN()
-                                                    : static_cast<double>(rank_));
-            world_.all_reduce(numbers, ReduceOp::max).get();
-            for (const auto number : device_.download(numbers)) {
-              if (number == number)
-                damage = fmt::format("the largest of a NaN and others, {},", number);
-            }
-          }
-          if (groups) {
-            counts.run();
-            if (device_.download(members)[0] != size) damage = "the size of a group";
-          }
-          if (step == struck_at && std::exchange(strikes, false))
-            (void)device_.inject(memory::FaultKind::kill);
-          return step + 1 == steps ? Step::done : Step::again;
-        },
-        {.commit_every = every, .save = SaveOptions{}});
+    world_.run(state,
+               [&](std::int64_t step) {
+                 account_.advance();
+                 account_.count_operations(kWays);
+                 (void)device_.nop().then([&adding, &sums] { (void)adding(sums[function]); });
+                 (void)add_behind(device_.nop(), &adding, sums[coroutine]);
+                 if (const auto told = tell_patiently(adder, Add{&adding, sums[actor]}); !told.ok())
+                   throw Finding("a message to an actor is refused: " + told.error().to_string());
+                 std::jthread helper([&, timeline = World::timeline()] {
+                   const Timeline::Scope scope(timeline);
+                   (void)adding(sums[thread]);
+                 });
+                 if (largest) {
+                   device_.fill(numbers, rank_ == odd_rank
+                                             ? std::numeric_limits<double>::quiet_NaN()
+                                             : static_cast<double>(rank_));
+                   world_.all_reduce(numbers, ReduceOp::max).get();
+                   for (const auto number : device_.download(numbers)) {
+                     if (number == number)
+                       damage = fmt::format("the largest of a NaN and others, {},", number);
+                   }
+                 }
+                 if (groups) {
+                   counts.run();
+                   if (device_.download(members)[0] != size) damage = "the size of a group";
+                 }
+                 if (step == struck_at && std::exchange(strikes, false))
+                   (void)device_.inject(memory::FaultKind::kill);
+                 return step + 1 == steps ? Step::done : Step::again;
+               },
+               {.commit_every = every, .save = SaveOptions{}});
   } catch (const Exception& e) {
     if (e.code() == Errc::budget_exhausted || e.code() == Errc::device_failed) throw;
     throw Finding(std::string("run() of steps that others do fails: ") + e.what());

@@ -40,7 +40,10 @@ int Members::may_be_back() const {
 void Members::play(const Round& round, std::int64_t number) {
   Threads threads;
   for (int t = 0; t < round.threads; ++t)
-    threads.start([&, t] { play_thread(round, number, static_cast<std::size_t>(t)); });
+    threads.start([&, t, timeline = World::timeline()] {
+      const Timeline::Scope scope(timeline);
+      play_thread(round, number, static_cast<std::size_t>(t));
+    });
   threads.start([&] { strike(round, number); });
   threads.join();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "random.hpp"
@@ -56,14 +57,15 @@ bool crosses_ranks(const Round& round) {
 
 /// What goes wrong in a run that must not end well, from its round.
 struct Failure {
-  enum class Kind { root, own, numeric, library } kind;
+  enum class Kind { root, own, stranger, numeric, library } kind;
   bool alone = false;  ///< on one rank
   int rank = 0;        ///< which
 
   Failure(const Round& round, const Program& program) : rank(round.special % program.ranks) {
     const auto n = round.special / 2 % 8;
-    kind = n < 2   ? Kind::root  // a broadcast from a rank that is not there, on all ranks
-           : n < 4 ? Kind::own   // an error of the step's own
+    kind = n < 2   ? Kind::root      // a broadcast from a rank that is not there, on all ranks
+           : n < 3 ? Kind::own       // an error of the step's own
+           : n < 4 ? Kind::stranger  // a thread that works for no step writes the checkpoint
            : n < 6 || program.stormy
                ? Kind::numeric   // a matrix that is not positive definite
                : Kind::library;  // a call of a library that is let fail, which no fault takes along
@@ -73,7 +75,8 @@ struct Failure {
   [[nodiscard]] bool explains(Errc code) const {
     switch (kind) {
       case Kind::root: return code == Errc::invalid || code == Errc::library;
-      case Kind::own: return code == Errc::invalid;
+      case Kind::own:
+      case Kind::stranger: return code == Errc::invalid;
       case Kind::numeric: return code == Errc::numeric;
       case Kind::library: break;
     }
@@ -336,6 +339,9 @@ void Runner::play_failing(const Round& round) {
     switch (failure.kind) {
       case Failure::Kind::root: world_.broadcast(state_of_it, Rank(ranks_ + 91)); return true;
       case Failure::Kind::own: throw Exception({Errc::invalid, 0, "an error of one rank alone"});
+      case Failure::Kind::stranger:
+        std::jthread([&] { (void)device_.fill(state_of_it, -1.0); }).join();
+        return true;
       case Failure::Kind::numeric:
         device_.fill(matrix, -1.0);
         device_.solver().potrf(blas::Uplo::lower, MatrixRef(matrix, 2, 2));

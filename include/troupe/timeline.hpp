@@ -46,13 +46,26 @@ class TimelineState {
     return starts_.load(std::memory_order_acquire);
   }
 
+  /// Some work waits for a future.
+  void add_waiting() noexcept { work_.fetch_add(kWaiting, std::memory_order_acq_rel); }
+  void end_waiting() noexcept { work_.fetch_sub(kWaiting, std::memory_order_acq_rel); }
+  /// Some work is active, which waited before or has just come.
+  void activate_waiting() noexcept {
+    starts_.fetch_add(1, std::memory_order_acq_rel);
+    work_.fetch_add(kActive - kWaiting, std::memory_order_acq_rel);
+  }
+  void add_active() noexcept {
+    starts_.fetch_add(1, std::memory_order_acq_rel);
+    work_.fetch_add(kActive, std::memory_order_acq_rel);
+  }
+  void end_active() noexcept { work_.fetch_sub(kActive, std::memory_order_acq_rel); }
+
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
  private:
-  friend class Errand;
   ~TimelineState() = default;
 
   std::atomic<std::uint32_t> references_{1};
@@ -90,34 +103,28 @@ class Errand {
   Errand(TimelineState* timeline, Count count) noexcept : timeline_(timeline), count_(count) {
     if (timeline_ == nullptr) return;
     timeline_->retain();
-    if (count_ == Count::active) timeline_->starts_.fetch_add(1, std::memory_order_acq_rel);
-    timeline_->work_.fetch_add(weight(), std::memory_order_acq_rel);
+    if (count_ == Count::active) timeline_->add_active();
+    if (count_ == Count::waiting) timeline_->add_waiting();
   }
   Errand(Errand&& other) noexcept
       : timeline_(std::exchange(other.timeline_, nullptr)), count_(other.count_) {}
   Errand& operator=(Errand&&) = delete;
   ~Errand() {
     if (timeline_ == nullptr) return;
-    timeline_->work_.fetch_sub(weight(), std::memory_order_acq_rel);
+    if (count_ == Count::active) timeline_->end_active();
+    if (count_ == Count::waiting) timeline_->end_waiting();
     timeline_->release();
   }
 
   /// What it waited for is there.
   void begin() noexcept {
     if (timeline_ == nullptr || count_ != Count::waiting) return;
-    timeline_->starts_.fetch_add(1, std::memory_order_acq_rel);
-    timeline_->work_.fetch_add(TimelineState::kActive - TimelineState::kWaiting,
-                               std::memory_order_acq_rel);
+    timeline_->activate_waiting();
     count_ = Count::active;
   }
   [[nodiscard]] TimelineState* timeline() const noexcept { return timeline_; }
 
  private:
-  [[nodiscard]] std::uint64_t weight() const noexcept {
-    return count_ == Count::active    ? TimelineState::kActive
-           : count_ == Count::waiting ? TimelineState::kWaiting
-                                      : 0;
-  }
   TimelineState* timeline_;
   Count count_;
 };

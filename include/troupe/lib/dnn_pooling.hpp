@@ -15,7 +15,9 @@
 namespace troupe::dnn {
 
 enum class Pooling : std::uint32_t {
-  maximum,        ///< the largest element, NaN if one is; the padding is never taken
+  maximum,        ///< the largest element, NaN if one is; the padding is never taken. cuDNN, which
+                  ///< pools f16 and f32 on GPUs, may leave out a NaN, and makes the least finite
+                  ///< number of minus infinities
   average,        ///< the mean; the padding counts as zeros
   average_inside  ///< the mean of those elements that are no padding
 };

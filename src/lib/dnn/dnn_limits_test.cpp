@@ -138,6 +138,7 @@ TYPED_TEST(DnnLimits, NaNIsTheLargestAndTheSmallest) {
 
 TYPED_TEST(DnnLimits, MaximaOfWindows) {
   using T = TypeParam;
+  if (on_cuda() && !std::is_same_v<T, BFloat16>) GTEST_SKIP() << "cuDNN pools it: see dnn::Pooling";
   const auto x = put(of<T>({-kInf, -kInf, kNaN, 1, 1, kNaN, kNaN, kNaN, kInf, 2}));
   const auto y = device().template alloc<T>(5);
   const auto index = device().template alloc<std::int8_t>(5);

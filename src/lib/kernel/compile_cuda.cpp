@@ -1,5 +1,6 @@
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
@@ -7,11 +8,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
+#include "common/ipc/unique_fd.hpp"
+#include "common/ipc/whole_file.hpp"
 #include "lib/kernel/compile.hpp"
 #include "lib/kernel/file_recorder.hpp"
 
@@ -134,9 +135,10 @@ bool is_known(const wire::CompileJob& job, const std::vector<wire::CompileInput>
   }
   return std::none_of(inputs.begin(), inputs.end(), [](const wire::CompileInput& input) {
     if (!input.is_file) return false;
-    std::ifstream file(input.path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return tells_the_time(text);
+    const UniqueFd file(::open(input.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    const auto bytes = file ? ipc::read_whole(file.get()) : Result<std::vector<std::byte>>(Error{});
+    if (!bytes.ok()) return true;  // it may tell anything
+    return tells_the_time({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
   });
 }
 

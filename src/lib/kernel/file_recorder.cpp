@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 namespace troupe::compile {
 namespace {
@@ -19,8 +20,13 @@ bool recording = false;
 std::map<std::string, wire::CompileInput> seen;
 thread_local bool looking = false;  ///< what look_at() opens is no input
 
+/// What the kernel tells of the machine is no source, and changes all the time.
+bool is_of_the_kernel(std::string_view path) {
+  return path.starts_with("/proc/") || path.starts_with("/sys/") || path.starts_with("/dev/");
+}
+
 void record(const char* path) {
-  if (path == nullptr || looking) return;
+  if (path == nullptr || looking || is_of_the_kernel(path)) return;
   const std::lock_guard lock(mutex);
   if (!recording || seen.contains(path)) return;
   looking = true;

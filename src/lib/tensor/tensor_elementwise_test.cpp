@@ -57,7 +57,7 @@ void convert() {
   EXPECT_TRUE(holds(to, expected));
 }
 TEST(TensorTypes, AreConverted) {
-  skip_unless_tensors();
+  if (skip_unless_tensors(); ::testing::Test::IsSkipped()) return;
   convert<Half, float>();
   convert<float, Half>();
   convert<float, double>();
@@ -129,7 +129,7 @@ void combine_narrow() {
   EXPECT_EQ(not_working(device()), "");
 }
 TEST(TensorTypes, AreCombinedToNarrowerOnes) {
-  skip_unless_tensors();
+  if (skip_unless_tensors(); ::testing::Test::IsSkipped()) return;
   combine_narrow<float, Half>();
   combine_narrow<double, float>();
   combine_narrow<std::complex<double>, std::complex<float>>();
@@ -199,7 +199,7 @@ TYPED_TEST(TensorFunctions, AreWhatTheyAreCalled) {
 
 /// Often enough to become a graph, whose factor is another one in each run.
 TEST(TensorSequences, AreRecorded) {
-  skip_unless_tensors();
+  if (skip_unless_tensors(); ::testing::Test::IsSkipped()) return;
   const auto x = draw<double>("abc", kSides, 1), y = draw<double>("cbd", kSides, 2);
   const auto in_a = place<double>(x), in_b = place<double>(y),
              turned = place<double>(reference::tensor_of("da", kSides)),
