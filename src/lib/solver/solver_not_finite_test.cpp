@@ -208,7 +208,15 @@ TYPED_TEST(SolverNotFinite, GoesThroughFactorisations) {
   for (const double bad : {kNone, kEndless}) {
     const auto a = unit_but<T>(n, n, {{0, 0, bad}, {1, 0, 2}, {0, 1, 1}});
     const auto pivots = device().alloc<std::int64_t>(n);
-    EXPECT_EQ(solver.getrf(a, pivots).get(), 0);
+    const auto factored = solver.getrf(a, pivots).wait();
+    // cuSOLVER may take a pivot that is not a number for a zero.
+    if (device().info().engine == "cpu") {
+      EXPECT_TRUE(factored.ok()) << factored.error().message;
+    } else if (!factored.ok()) {
+      EXPECT_EQ(factored.code(), Errc::numeric);
+      (void)device().take_error();
+      continue;
+    }
     for (const auto pivot : device().download(pivots)) EXPECT_TRUE(pivot >= 1 && pivot <= n);
     const auto q = unit_but<T>(n, n, {{0, 0, bad}});
     const auto tau = device().alloc<T>(n);
