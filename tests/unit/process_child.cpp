@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,24 @@ std::string descriptors() {
   }
   ::closedir(folder);
   return list;
+}
+
+/// Whether a signal has stopped the process.
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_ends = text.rfind(')');
+  return name_ends + 2 < text.size() && text[name_ends + 2] == 'T';
+}
+
+/// Whether a sanitizer in this program has a handler of its own for the signal.
+bool is_the_sanitizers(int signal) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
+#else
+  return signal < 0;
+#endif
 }
 
 }  // namespace
@@ -84,6 +103,7 @@ int main(int argc, char** argv) {
     struct sigaction now {};
     for (int signal = 1; signal < SIGRTMIN; ++signal) {
       if (::sigismember(&blocked, signal) == 1) return signal;
+      if (is_the_sanitizers(signal)) continue;
       if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_DFL) return signal;
     }
     return 0;
@@ -104,11 +124,15 @@ int main(int argc, char** argv) {
   }
   if (mode == "host" || mode == "stopped-host") {
     troupe::ipc::die_with_rank(::getppid());
+    const bool stops = mode == "stopped-host";
+    const pid_t self = ::getpid();
     if (::fork() == 0) {
+      while (stops && !is_stopped(self)) ::usleep(1000);
+      if (stops) say("c");
       for (;;) ::pause();
     }
-    say("c");
-    if (mode == "stopped-host") ::raise(SIGSTOP);
+    if (stops) ::raise(SIGSTOP);
+    if (!stops) say("c");
     for (;;) ::pause();
   }
   if (mode == "orphan") {
