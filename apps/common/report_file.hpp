@@ -24,7 +24,7 @@ inline Error report_error(const std::string& path) {
   return {Errc::io, errno, path + ": " + std::strerror(errno)};
 }
 
-/// Whether the report can be written there: asked before the work, whose result would be lost. What
+/// True if the report can be written there: asked before the work, whose result would be lost. What
 /// is there stays as it is; no file is left behind. An empty path is none. Errors: io.
 inline Result<void> check_report_file(const std::string& path) {
   struct stat file {};

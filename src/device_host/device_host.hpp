@@ -82,7 +82,7 @@ class DeviceHost {
   /// What to do with command_ if not all of its operands are mapped; nothing: they are.
   std::optional<Step> check_mapped(Source source);
   /// The same of a command of a sequence. Errors: internal.
-  /// Whether the range is mapped, or no memory at all.
+  /// True if the range is mapped, or no memory at all.
   [[nodiscard]] bool is_reachable(const Operand& range) const;
   [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
   Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);

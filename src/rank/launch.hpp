@@ -36,7 +36,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
 /// that another is there to save, and what is to be told in a trace that nobody asks for.
 Result<void> check_settings(const Config& config);
 
-/// Whether the first segments of shared memory are within the limit of file sizes. Errors: io, with
+/// True if the first segments of shared memory are within the limit of file sizes. Errors: io, with
 /// EFBIG, which names the limit and the option.
 Result<void> check_segments(const Config& config, const std::string& engine);
 

@@ -186,7 +186,7 @@ class LibraryCopy {
   fs::path folder_;
 };
 
-/// Whether the error is that the file has changed.
+/// True if the error is that the file has changed.
 void expect_changed(const Result<void>& outcome, const std::string& file) {
   ASSERT_EQ(outcome.code(), Errc::invalid);
   EXPECT_NE(outcome.error().message.find(file + " has changed since this job began to use it"),

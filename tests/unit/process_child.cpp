@@ -35,7 +35,7 @@ std::string descriptors() {
   return list;
 }
 
-/// Whether a signal has stopped the process.
+/// True if a signal has stopped the process.
 bool is_stopped(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -44,7 +44,7 @@ bool is_stopped(pid_t pid) {
   return name_ends + 2 < text.size() && text[name_ends + 2] == 'T';
 }
 
-/// Whether a sanitizer in this program has a handler of its own for the signal.
+/// True if a sanitizer in this program has a handler of its own for the signal.
 bool is_the_sanitizers(int signal) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;

@@ -28,7 +28,7 @@ constexpr std::string_view to_string(FaultKind kind) noexcept {
                                                         "trap", "assert",         "misaligned"};
   return kNames[static_cast<std::size_t>(kind)];
 }
-/// Whether it is one of a CUDA context, which the cpu engine does not have.
+/// True if it is one of a CUDA context, which the cpu engine does not have.
 constexpr bool needs_gpu(FaultKind kind) noexcept {
   return kind >= FaultKind::illegal_address;
 }

@@ -35,7 +35,7 @@ constexpr bool reads_all_bytes() {
     sum += std::to_integer<unsigned>(byte);
   return sum != 0;
 }
-/// Whether the fields of an operation fill it.
+/// True if the fields of an operation fill it.
 template <class Op>
 concept WithoutHoles = requires {
   typename std::bool_constant<reads_all_bytes<Op>()>;

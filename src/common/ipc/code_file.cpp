@@ -33,7 +33,7 @@ Result<UniqueFd> open_code(const std::string& path) {
   return Error{missing ? Errc::unsupported : Errc::io, why, path + ": " + std::strerror(why)};
 }
 
-/// Whether all that the loader maps is there. `bytes`: the beginning of the file, of `size` bytes.
+/// True if all that the loader maps is there. `bytes`: the beginning of the file, of `size` bytes.
 Result<void> check_object(std::span<const std::byte> bytes, std::uint64_t size,
                           const std::string& path) {
   const auto wrong = [&path](const std::string& why) {

@@ -44,7 +44,7 @@ Result<std::vector<std::byte>> read_code(const CodeFile& file);
 /// read_code(); see also load_error().
 Result<void*> load_code(const CodeFile& file, int flags);
 
-/// Whether a shared object is as long as it says: the loader would be killed by one that is cut
+/// True if a shared object is as long as it says: the loader would be killed by one that is cut
 /// short. Errors name the file: unsupported (there is none), invalid, io.
 Result<void> check_whole(const std::string& path);
 

@@ -13,7 +13,7 @@ std::uint64_t total_memory();
 /// Bytes that can be had without swapping (MemAvailable); 0: unknown.
 std::uint64_t available_memory();
 
-/// Whether files may be so large: `what` would be. Where they may not, who makes one is ended by a
+/// True if files may be so large: `what` would be. Where they may not, who makes one is ended by a
 /// signal. Errors: out_of_memory, which names the limit.
 Result<void> check_file_size(const std::string& what, std::uint64_t bytes);
 

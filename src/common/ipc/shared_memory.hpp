@@ -26,7 +26,7 @@ class SharedMemory {
                                      Look look = Look::never);
   /// Maps a segment received from another process; fails if it is shorter than `bytes`.
   static Result<SharedMemory> map(UniqueFd fd, std::size_t bytes);
-  /// Whether a descriptor's file can never become shorter, as create() makes them: to read a
+  /// True if a descriptor's file can never become shorter, as create() makes them: to read a
   /// mapping of one that does is a SIGBUS. Ask this of segments of processes that are not trusted.
   static bool keeps_size(int fd) noexcept;
 

@@ -27,8 +27,8 @@ std::string_view library_of(Lane lane) noexcept {
   return to_string(moves ? Lane::memory : lane);
 }
 
-/// Why the module of a library is nowhere: this build lacked what the library needs, or somebody has
-/// removed the file.
+/// Why the module of a library is nowhere: this build lacked what the library needs, or somebody
+/// has removed the file.
 std::string why_absent(const std::string& name, const std::string& engine,
                        const std::string& file) {
   for (const auto part : std::views::split(std::string_view(TROUPE_NOT_BUILT), '|')) {

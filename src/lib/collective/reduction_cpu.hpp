@@ -20,7 +20,7 @@ Combine combine_function(DType dtype, ReduceOp op);
 /// rounded as its arithmetic would.
 void scale_all(DType dtype, const void* scalar, const void* in, void* out, std::size_t count);
 
-/// Whether an avg is divided in two steps, as that of floats is: its sum may leave the range of the
+/// True if an avg is divided in two steps, as that of floats is: its sum may leave the range of the
 /// type though the mean does not. Before the sum it is divided by the power of two that is not
 /// below the number of ranks, which rounds only numbers near the smallest one, and behind it by the
 /// rest.

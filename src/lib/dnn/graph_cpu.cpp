@@ -137,9 +137,9 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
     if (compute == nullptr)
       return unsupported("node " + std::string(definition_of(node.kind)->name));
     if (compute == &compute_convolution && !convolves()) {
-      return Error{Errc::unsupported, 0,
-                   std::string(GraphCall::kName) +
-                       ": not installed: troupe was built without libdnnl-dev"};
+      return Error{
+          Errc::unsupported, 0,
+          std::string(GraphCall::kName) + ": not installed: troupe was built without libdnnl-dev"};
     }
   }
   return std::function<void()>([graph = *known, memory = std::move(memory), threads] {

@@ -27,7 +27,7 @@ bool is_instance_gradient(const NodeView& node) {
          static_cast<dnn::Norm>(node.numbers[0]) == dnn::Norm::instance;
 }
 
-/// Whether cuDNN computes a function otherwise where numbers are not finite or very large: its relu
+/// True if cuDNN computes a function otherwise where numbers are not finite or very large: its relu
 /// makes the largest f32 of infinity, say.
 bool differs_at_limits(const NodeView& node) {
   using dnn::Mode;

@@ -13,7 +13,7 @@ namespace troupe::host::cuda {
 /// Whether a node is such.
 bool is_own_number(const dnn::NodeView& node);
 
-/// Whether cuDNN 9.14 lacks it, in this graph. It has functions of single elements, but some of
+/// True if cuDNN 9.14 lacks it, in this graph. It has functions of single elements, but some of
 /// them are others where numbers are not finite: alone, where there is nothing to fuse, these are
 /// computed here. It adds up in an order that changes, it does not promise that the largest of
 /// numbers is NaN where one is, and gradients of instance norms were seen to come out wrong; so

@@ -14,7 +14,7 @@ template <class T>
 bool is_finite(const T& x) {
   return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
 }
-/// Whether all elements of a matrix are finite.
+/// True if all elements of a matrix are finite.
 template <class T>
 bool all_finite(std::int64_t rows, std::int64_t columns, const T* a, std::int64_t lda) {
   for (std::int64_t j = 0; j < columns; ++j) {

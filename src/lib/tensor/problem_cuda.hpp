@@ -53,7 +53,7 @@ struct Problem {
     key.dtypes[key.inputs] = static_cast<std::uint32_t>(dtype);
     return *this;
   }
-  /// Whether the result has no elements.
+  /// True if the result has no elements.
   [[nodiscard]] bool is_empty() const {
     for (std::size_t i = 0; i < static_cast<std::size_t>(key.loops.count); ++i) {
       if (key.loops.extents[i] == 0 && key.loops.strides[key.inputs][i] > 0) return true;
@@ -83,7 +83,7 @@ bool sums(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
   return false;
 }
 
-/// Whether there is a mode of no elements that the tensor does not have.
+/// True if there is a mode of no elements that the tensor does not have.
 template <std::size_t Tensors>
 bool sums_nothing(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i) {

@@ -79,7 +79,7 @@ class ModeChecks {
     checks_.holds(name, operand, covered, size_of(dtype));
     return *this;
   }
-  /// Whether a tensor has a mode of no elements.
+  /// True if a tensor has a mode of no elements.
   [[nodiscard]] bool lacks_elements(const PerMode& strides) const {
     for (std::size_t i = 0; i < count_; ++i) {
       if (extents_[i] == 0 && strides[i] > 0) return true;

@@ -285,7 +285,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] std::string name_of(const Operand& range) const override;
   /// Which buffer a range names, for messages.
   [[nodiscard]] std::string describe(const Operand& range) const;
-  /// Whether a command with a tail of so many operands, of so many bytes in all, can be submitted.
+  /// True if a command with a tail of so many operands, of so many bytes in all, can be submitted.
   [[nodiscard]] bool takes(std::size_t tail, std::size_t bytes) const {
     const std::lock_guard lock(submit_mutex_);
     return fits(tail, bytes);

@@ -192,7 +192,7 @@ class RunLoop {
   TimelinePtr timeline_;                      ///< of the steps that are under way; the port has it
   detail::TimelineState* outside_ = nullptr;  ///< what the thread works for outside of the run
   std::optional<std::int64_t> ended_epoch_at_;  ///< newest commit when end_epoch_by() last did so
-  ProgramPlace began_;  ///< the place of the run's begin in the program
+  ProgramPlace began_;                          ///< the place of the run's begin in the program
   struct Committed {
     std::int64_t step;
     ProgramPlace place;

@@ -80,7 +80,7 @@ class Generations {
   [[nodiscard]] const Ends& ends() const noexcept { return ends_; }
   /// The run's number, from 1.
   [[nodiscard]] std::size_t run() const noexcept { return ends_.size() + 1; }
-  /// Whether a run behind this one has left a state.
+  /// True if a run behind this one has left a state.
   [[nodiscard]] bool has_later_run() const { return newest_run(base_) > run(); }
 
  private:

@@ -171,7 +171,7 @@ class DeviceProtocol {
   bool governed_ = false;        ///< by a world
   bool world_active_ = false;    ///< as far as this rank has heard
   RestartBudget budget_;
-  RestartBudget overdue_;       ///< operations that may outlast their deadline
+  RestartBudget overdue_;              ///< operations that may outlast their deadline
   std::optional<Costs> since_commit_;  ///< nullopt: no run is under way, and only time counts
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::optional<TimePoint> standby_not_before_;  ///< one has died, or did not start
