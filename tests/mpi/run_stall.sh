@@ -21,5 +21,5 @@ grep -q "rank *2 on .*no progress; at work outside" "$dumps/text" || fail "troup
 status=$?
 cat "$dumps/log2"
 [ "$status" -eq 0 ] || exit "$status"
-grep -q "\[0\] world: a recovery has waited for .* s for this rank's program, which is at work in step 7 of a run" "$dumps/log2" ||
+grep -q "\[0\] world: a recovery has waited for .* s for this rank's program, which is at work in step 7 of a run, in MPI_Recv:" "$dumps/log2" ||
   fail "whose program a recovery waits for is not said"

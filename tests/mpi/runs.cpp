@@ -4,6 +4,8 @@
 #include <map>
 #include <thread>
 
+#include <mpi.h>
+
 #include "mpi_tests.hpp"
 
 // How runs end, and what of them counts: errors, exceptions of the program's own, the last step.
@@ -397,12 +399,22 @@ void late_to_recovery(Context& c) {
     const std::string text(std::istreambuf_iterator<char>(file), {});
     return text.find("a recovery has waited for") != std::string::npos;
   };
+  // In MPI of its own: until another of its threads has read what the log says of that.
+  const auto wait_in_mpi = [&] {
+    bool heard = false;
+    std::thread reader([&] {
+      heard = eventually(said);
+      MPI_Send(&heard, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF);
+    });
+    MPI_Recv(&heard, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    reader.join();
+    c.require(heard, "nobody says whom the recovery waits for");
+  };
   Counter counter(c);
   const auto outcome = counter.run(20, [&, struck = false, waited = false](std::int64_t i) mutable {
     if (i == 7 && c.rank() == c.size() - 1 && !std::exchange(struck, true))
       c.device().inject(FaultKind::kill);
-    if (i == 7 && c.first() && !std::exchange(waited, true))
-      c.require(eventually(said), "nobody says whom the recovery waits for");
+    if (i == 7 && c.first() && !std::exchange(waited, true)) wait_in_mpi();
   });
   c.expect(outcome.ok(), "the run ends with " + told(outcome));
   counter.expect(20, "a rank that was late");

@@ -6,6 +6,7 @@
 #include "common/core/log.hpp"
 #include "common/wire/opened_library.hpp"
 #include "rank/exit_status.hpp"
+#include "rank/world/program_call.hpp"
 
 namespace troupe::rank_process {
 
@@ -425,17 +426,21 @@ void WorldActor::look_at_program() {
   const auto wait = SteadyClock::time() - *since;
   if (wait < late_program_at_) return;
   late_program_at_ = 2 * wait;
+  const auto call = call_of_main_thread();
   log::warn(
       "world",
-      "a recovery has waited for {} s for this rank's program, which is {}: nothing interrupts "
+      "a recovery has waited for {} s for this rank's program, which is {}{}: nothing interrupts "
       "what it calls there by itself, such as MPI",
       std::chrono::duration_cast<std::chrono::seconds>(wait).count(),
-      core_->whereabouts().now().text);
+      core_->whereabouts().now().text, call ? ", in " + *call : "");
 }
 
 void WorldActor::answer(std::uint32_t inquiry) {
   const auto where = core_->whereabouts().now();
   auto text = member_.spectator() ? "out of the world, " + where.text : where.text;
+  if (where.since == TimePoint{}) {  // at work, by itself: a wait of troupe's has a name already
+    if (const auto call = call_of_main_thread()) text += ", in " + *call;
+  }
   const auto& port = core_->device().port();
   const auto oldest = port.retired() + 1;
   if (oldest <= port.submitted()) {

@@ -1,0 +1,94 @@
+#include "rank/world/program_call.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+using troupe::rank_process::call_of_main_thread;
+
+namespace {
+std::atomic<bool> asked;
+std::atomic<int> handled;
+
+void wait_until_asked() {
+  while (!asked) std::this_thread::yield();
+}
+}  // namespace
+
+// Visible, as MPI's functions are. MPI_Inner is what an MPI does within a call.
+extern "C" {
+__attribute__((visibility("default"), noinline)) void PMPI_Inner() {
+  wait_until_asked();
+  asm volatile("");  // not a tail call
+}
+__attribute__((visibility("default"), noinline)) void MPI_Outer() {
+  PMPI_Inner();
+  asm volatile("");
+}
+}
+
+namespace {
+
+/// What another thread finds while this one, the main one, is in `wait`.
+template <class Wait>
+std::optional<std::string> found_in(Wait wait) {
+  asked = false;
+  std::optional<std::string> found;
+  std::thread asker([&] {
+    // The main thread may be slow to come to where it waits, or to answer.
+    for (int i = 0; i < 1000 && (!found || found->find("MPI_") == std::string::npos); ++i)
+      found = call_of_main_thread();
+    asked = true;
+  });
+  wait();
+  asker.join();
+  return found;
+}
+
+TEST(ProgramCall, IsTheOutermostOfMpi) {
+  EXPECT_EQ(found_in(MPI_Outer), "MPI_Outer");
+}
+
+TEST(ProgramCall, OfTheProfilingInterfaceIsCalledAsUsersCallIt) {
+  EXPECT_EQ(found_in(PMPI_Inner), "MPI_Inner");
+}
+
+TEST(ProgramCall, WithoutMpiIsWhatHasAName) {
+  asked = false;
+  std::optional<std::string> found;
+  std::thread asker([&] {
+    while (!found) found = call_of_main_thread();
+    asked = true;
+  });
+  wait_until_asked();
+  asker.join();
+  EXPECT_FALSE(found->empty());
+  EXPECT_EQ(found->find("MPI_"), std::string::npos);
+}
+
+TEST(ProgramCall, PutsTheProgramsHandlerBack) {
+  handled = 0;
+  std::signal(SIGURG, [](int) { ++handled; });
+  EXPECT_TRUE(found_in(MPI_Outer));
+  EXPECT_EQ(handled, 0);
+  std::raise(SIGURG);
+  EXPECT_EQ(handled, 1);
+  std::signal(SIGURG, SIG_DFL);
+}
+
+TEST(ProgramCall, OfAThreadThatTakesNoSignalIsNotKnown) {
+  sigset_t urgent, before;
+  sigemptyset(&urgent);
+  sigaddset(&urgent, SIGURG);
+  pthread_sigmask(SIG_BLOCK, &urgent, &before);
+  std::optional<std::string> found = "not asked";
+  std::thread([&] { found = call_of_main_thread(); }).join();
+  EXPECT_EQ(found, std::nullopt);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
