@@ -152,27 +152,33 @@ class Device {
   // The calls of the libraries. To use one, include its header, such as <troupe/lib/blas.hpp>:
   // this one includes no library. All others by `dnn::on(device)`.
   template <class Library = BasicVector<LocalRefs>>
-  [[nodiscard]] Library vector() const {
+  [[nodiscard]] auto vector() const {
+    static_assert(detail::included<Library>, "vector() needs #include <troupe/lib/vector.hpp>");
     return Library(submitter());
   }
   template <class Library = BasicBlas<LocalRefs>>
-  [[nodiscard]] Library blas() const {
+  [[nodiscard]] auto blas() const {
+    static_assert(detail::included<Library>, "blas() needs #include <troupe/lib/blas.hpp>");
     return Library(submitter());
   }
   template <class Library = BasicSparse<LocalRefs>>
-  [[nodiscard]] Library sparse() const {
+  [[nodiscard]] auto sparse() const {
+    static_assert(detail::included<Library>, "sparse() needs #include <troupe/lib/sparse.hpp>");
     return Library(submitter());
   }
   template <class Library = BasicRng<LocalRefs>>
-  [[nodiscard]] Library rng() const {
+  [[nodiscard]] auto rng() const {
+    static_assert(detail::included<Library>, "rng() needs #include <troupe/lib/rng.hpp>");
     return Library(submitter());
   }
   template <class Library = BasicFft<LocalRefs>>
-  [[nodiscard]] Library fft() const {
+  [[nodiscard]] auto fft() const {
+    static_assert(detail::included<Library>, "fft() needs #include <troupe/lib/fft.hpp>");
     return Library(submitter());
   }
   template <class Library = Solver>
-  [[nodiscard]] Library solver() const {
+  [[nodiscard]] auto solver() const {
+    static_assert(detail::included<Library>, "solver() needs #include <troupe/lib/solver.hpp>");
     return Library(submitter());
   }
 

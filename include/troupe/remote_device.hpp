@@ -109,23 +109,28 @@ class RemoteDevice {
 
   // The calls of the libraries, each in its library's header, as of Device.
   template <class Library = BasicVector<RemoteRefs>>
-  [[nodiscard]] Library vector() const {
+  [[nodiscard]] auto vector() const {
+    static_assert(detail::included<Library>, "vector() needs #include <troupe/lib/vector.hpp>");
     return Library(*submitter_);
   }
   template <class Library = BasicBlas<RemoteRefs>>
-  [[nodiscard]] Library blas() const {
+  [[nodiscard]] auto blas() const {
+    static_assert(detail::included<Library>, "blas() needs #include <troupe/lib/blas.hpp>");
     return Library(*submitter_);
   }
   template <class Library = BasicSparse<RemoteRefs>>
-  [[nodiscard]] Library sparse() const {
+  [[nodiscard]] auto sparse() const {
+    static_assert(detail::included<Library>, "sparse() needs #include <troupe/lib/sparse.hpp>");
     return Library(*submitter_);
   }
   template <class Library = BasicRng<RemoteRefs>>
-  [[nodiscard]] Library rng() const {
+  [[nodiscard]] auto rng() const {
+    static_assert(detail::included<Library>, "rng() needs #include <troupe/lib/rng.hpp>");
     return Library(*submitter_);
   }
   template <class Library = BasicFft<RemoteRefs>>
-  [[nodiscard]] Library fft() const {
+  [[nodiscard]] auto fft() const {
+    static_assert(detail::included<Library>, "fft() needs #include <troupe/lib/fft.hpp>");
     return Library(*submitter_);
   }
 

@@ -52,6 +52,14 @@ read -ra flags < <(pkg-config --cflags --libs troupe)
   -Wl,-rpath,"$(pkg-config --variable=libdir troupe)" || fail "the README's program is not built with pkg-config's flags"
 (cd / && "$work/by-pkg-config" --help >/dev/null) || fail "the program built with pkg-config's flags does not run"
 
+# A call of a library whose header is missing: the compiler names the header.
+cat >"$work/no-header.cpp" <<'CPP'
+#include <troupe/device.hpp>
+auto blas_of(const troupe::Device& device) { return device.blas(); }
+CPP
+! errors=$("$cxx" -std=c++20 -fsyntax-only "$work/no-header.cpp" "${flags[@]}" 2>&1) || fail "an incomplete library object is compiled"
+grep -q "blas() needs #include <troupe/lib/blas.hpp>" <<<"$errors" || fail "the compiler does not name the missing header: $errors"
+
 ranks=2
 export TROUPE_ENGINE=${TROUPE_TEST_BACKEND:-cpu}
 if [[ $TROUPE_ENGINE == cuda ]] && (($("$source_tree/scripts/lib/gpu_count.sh") < ranks)); then ranks=1; fi
