@@ -105,16 +105,7 @@ class Heat {
         b_(device_.alloc<T>(domain_.count())),
         sent_(device_.alloc<T>(domain_.faces())),
         received_(device_.alloc<T>(domain_.faces())),
-        faults_(runtime, options.faults) {
-    const std::string of_type = std::is_same_v<T, float> ? "<float>" : "<double>";
-    const auto module =
-        device_
-            .compile(kSource, {.names = {"pack" + of_type, "inner" + of_type, "shell" + of_type}})
-            .get();
-    pack_ = module.kernel("pack" + of_type);
-    inner_ = module.kernel("inner" + of_type);
-    shell_ = module.kernel("shell" + of_type);
-  }
+        faults_(runtime, options.faults) {}
 
   /// All steps; fills in the report.
   void run(Report& report) {
@@ -127,6 +118,7 @@ class Heat {
     const auto prepare = [&] {
       // A fault in here brings another call, and may have taken the contents.
       for (auto* buffer : {&a_, &b_, &sent_, &received_}) buffer->restore();
+      if (shell_.module() == nullptr) compile();
       // Neighbours are connected, and graphs are made, at the first use: that is not timed.
       device_.upload<T>(begin, a_);
       advance().get();
@@ -156,6 +148,16 @@ class Heat {
   }
 
  private:
+  void compile() {
+    const std::string of_type = std::is_same_v<T, float> ? "<float>" : "<double>";
+    const auto module =
+        device_
+            .compile(kSource, {.names = {"pack" + of_type, "inner" + of_type, "shell" + of_type}})
+            .get();
+    pack_ = module.kernel("pack" + of_type);
+    inner_ = module.kernel("inner" + of_type);
+    shell_ = module.kernel("shell" + of_type);
+  }
   /// As many steps as are recorded together: a_ to b_ and back.
   Future<void> advance() {
     const auto all = [&] {
