@@ -21,7 +21,7 @@ add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(troupe_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow>)
-if(NOT TROUPE_SANITIZE)  # their instrumentation makes g++ see things that are not there
+if(TROUPE_WARNINGS_AS_ERRORS AND NOT TROUPE_SANITIZE)  # their instrumentation makes g++ see things that are not there
   target_compile_options(troupe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 # g++ 12 sees overlaps and overflows in std::string's operator+ that are not there (GCC bug 105651), and warns of them even

@@ -36,7 +36,7 @@ rm -f "$report"
 command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$root/build/demo/bin/troupe-cg"
   --stencil "$points" --tol 1e-10 --max-iter 1000 --check-every 5 --commit-every 20
   --engine "$engine" --fault "kill@$kill_at:$victim" --json "$report")
-# What the flight recorder tells of the fault lies beside the report.
+# The flight recorder writes its dump of the fault next to the report.
 export TROUPE_FLIGHT_DIR=$root/build/demo/troupe-flight
 say "$ranks ranks solve a linear system; the device host of rank $victim is killed at iteration $kill_at"
 say "${command[*]}"

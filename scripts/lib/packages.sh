@@ -22,6 +22,7 @@ declare -A optional_packages=(
   [python3-scipy]="nobody judges random calls of blas, solver, fft and rng"
   [clang-16]="the sanitizers are those of g++, which compiles for them twice as long"
   [libclang-rt-16-dev]="the sanitizers are those of g++, which compiles for them twice as long"
+  [lld-16]="programs with sanitizers are linked by the slower linker of binutils"
   [libblas-test]="netlib's tests of BLAS do not run"
   [spin]="the model of the protocol is not checked"
   [libcaf-dev]="no comparison with CAF among the benchmarks"

@@ -169,12 +169,12 @@ TEST(CoarseGrids, GoOnWithOtherNumbersOfRanks) {
 
 TEST(CoarseGrids, AreAtMostFour) {
   LocalProblem<std::int32_t> finest =
-      make_stencil_problem<std::int32_t>({64, 64, 64, 0, 1, 2, kPlentyOfMemory}).take();
+      make_stencil_problem<std::int32_t>({32, 32, 32, 0, 1, 2, kPlentyOfMemory}).take();
   const auto grids =
-      make_coarse_grids({64, 64, 64, 0, 1, 2, kPlentyOfMemory}, {64 * 64 * 64, 1}, 0, finest)
+      make_coarse_grids({32, 32, 32, 0, 1, 2, kPlentyOfMemory}, {32 * 32 * 32, 1}, 0, finest)
           .take();
   ASSERT_EQ(grids.size(), 3u);
-  EXPECT_EQ(grids.back().problem.rows, 8 * 8 * 8);
+  EXPECT_EQ(grids.back().problem.rows, 4 * 4 * 4);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ void expect_equals_partition(StencilOptions options) {
 }
 
 TEST(StencilTest, DirectGenerationEqualsThePartitionOfTheGlobalMatrix) {
-  for (const std::int32_t ranks : {1, 2, 3, 4, 7, 8, 12, 27}) {
+  for (const std::int32_t ranks : {1, 2, 3, 4, 7, 12}) {
     for (const auto& [nx, ny, nz] :
          std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {2, 2, 2}, {3, 4, 5}, {4, 1, 2}}) {
       expect_equals_partition<std::int32_t>({nx, ny, nz, 0, ranks, 1 + ranks % 3, kPlenty});
@@ -101,6 +101,8 @@ TEST(StencilTest, DirectGenerationEqualsThePartitionOfTheGlobalMatrix) {
   }
   expect_equals_partition<std::int64_t>({3, 2, 4, 0, 8, 4, kPlenty});
   expect_equals_partition<std::int32_t>({5, 5, 5, 0, 8, 16, kPlenty});
+  expect_equals_partition<std::int32_t>(
+      {2, 2, 2, 0, 27, 1, kPlenty});  // one rank has neighbours all around
 }
 
 /// Dealt out to other ranks it is the same matrix.
