@@ -196,8 +196,8 @@ void larger_images(Trial& t, DType dtype) {
 void reductions(Trial& t, DType dtype) {
   auto form = draw_form(t);
   Layers layers(t);
-  constexpr std::array kReductions{dnn::Reduction::minimum, dnn::Reduction::maximum,
-                                   dnn::Reduction::max_abs, dnn::Reduction::add};
+  constexpr std::array kReductions{dnn::ReduceOp::min, dnn::ReduceOp::max, dnn::ReduceOp::max_abs,
+                                   dnn::ReduceOp::sum};
   const auto reduction = form.of(kReductions);
   Extents extents{form.between(1, 2), 8 * form.between(1, 3), draw_channels(form)};
   const auto x = layers.input(dtype, dnn::Layout(extents), 100);

@@ -12,7 +12,7 @@ namespace troupe::torture {
 namespace {
 
 using primitives::Extreme;
-using primitives::Reduction;
+using primitives::ReduceOp;
 
 /// Up to `most` numbers from 0 to `largest`: many are equal.
 template <class T>
@@ -44,7 +44,7 @@ void add_reductions(Calls& calls) {
     auto x = draw<N>(t, 15, 1);
     for (auto& value : x) value = value + N(1);  // at most 2^15
     const auto result = t.room<T>(1);
-    t.call(primitives::on(t.device()).reduce(t.put<T>(wide(x)), result, Reduction::product));
+    t.call(primitives::on(t.device()).reduce(t.put<T>(wide(x)), result, ReduceOp::prod));
     t.expect(result,
              wide(std::vector<N>{std::accumulate(x.begin(), x.end(), N(1), std::multiplies<>{})}));
   });
@@ -203,7 +203,7 @@ void add_neighbours(Calls& calls) {
     }
     const auto results = t.room<std::uint32_t>(n);
     auto library = primitives::on(t.device());
-    t.call(library.scan_by_key(t.put_values(x), t.put_values(values), results, Reduction::sum,
+    t.call(library.scan_by_key(t.put_values(x), t.put_values(values), results, ReduceOp::sum,
                                exclusive ? Scanning::exclusive : Scanning::inclusive, 5u));
     t.expect(results, wide(sums));
     std::vector<T> ordered(x.size());  // towards the neighbour, so that no difference is negative

@@ -135,9 +135,9 @@ Future<void> Hands::submit_primitives(const Operation& op, Thread& thread) {
       }
     }
     return primitives.reduce(a, b,
-                             op.reduce == ReduceOp::min   ? primitives::Reduction::min
-                             : op.reduce == ReduceOp::max ? primitives::Reduction::max
-                                                          : primitives::Reduction::sum);
+                             op.reduce == ReduceOp::min   ? primitives::ReduceOp::min
+                             : op.reduce == ReduceOp::max ? primitives::ReduceOp::max
+                                                          : primitives::ReduceOp::sum);
   };
   switch (op.dtype) {
     case DType::i32: return submit(std::int32_t{});

@@ -181,21 +181,21 @@ Id Layers::scale(Id a, float factor) {
   return pointwise(Mode::multiply, a, constant);
 }
 
-Id Layers::reduce(dnn::Reduction reduction, Id x, const Extents& extents) {
+Id Layers::reduce(dnn::ReduceOp reduction, Id x, const Extents& extents) {
   const auto from = layout(x).extents;
   Exact result(volume(extents));
   std::vector<bool> begun(result.size());
   for_each(from, [&](const Extents& index, std::size_t i) {
     const auto to = place_in(extents, index);
     auto value = exact(x).value[i];
-    if (reduction == dnn::Reduction::max_abs) value = std::abs(value);
+    if (reduction == dnn::ReduceOp::max_abs) value = std::abs(value);
     auto& all = result.value[to];
     if (!begun[to])
       all = value;
-    else if (reduction == dnn::Reduction::add)
+    else if (reduction == dnn::ReduceOp::sum)
       all += value;
     else
-      all = reduction == dnn::Reduction::minimum ? std::min(all, value) : std::max(all, value);
+      all = reduction == dnn::ReduceOp::min ? std::min(all, value) : std::max(all, value);
     begun[to] = true;
   });
   return keep(dnn::reduce(graph_, reduction, x, extents), std::move(result));

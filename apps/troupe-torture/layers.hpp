@@ -58,7 +58,7 @@ class Layers {
   Id input(DType dtype, const dnn::Layout& layout, const std::vector<double>& values);
   Id pointwise(dnn::Mode mode, Id a, Id b = {});
   Id scale(Id a, float factor);
-  Id reduce(dnn::Reduction reduction, Id x, const Extents& extents);
+  Id reduce(dnn::ReduceOp reduction, Id x, const Extents& extents);
   Id matmul(Id a, Id b);
   // Of images of two spatial dimensions.
   Id convolution(Id x, Id w, const dnn::ConvolutionSteps& steps);

@@ -147,8 +147,8 @@ void add_elements_of(Runs& runs) {
     graph.run(on);
   });
   add("reduce", [](Call& c, auto on) {
-    on.reduce(c.choice<dnn::Reduction>("reduction", kReductions), c.buffer<T>("x"),
-              c.buffer<T>("y"), c.get<std::vector<std::int64_t>>("extents"),
+    on.reduce(c.choice<dnn::ReduceOp>("reduction", kReductions), c.buffer<T>("x"), c.buffer<T>("y"),
+              c.get<std::vector<std::int64_t>>("extents"),
               c.get<std::vector<std::int64_t>>("reduced"))
         .get();
   });

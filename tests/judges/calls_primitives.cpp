@@ -8,8 +8,8 @@ namespace {
 const std::initializer_list<std::string_view> kReductions = {
     "sum", "min", "max", "product", "bit_and", "bit_or", "bit_xor"};
 
-primitives::Reduction reduction_of(const Call& c) {
-  return c.choice<primitives::Reduction>("reduction", kReductions);
+primitives::ReduceOp reduction_of(const Call& c) {
+  return c.choice<primitives::ReduceOp>("reduction", kReductions);
 }
 primitives::Order order_of(const Call& c) {
   return c.choice<primitives::Order>("order", {"ascending", "descending"});

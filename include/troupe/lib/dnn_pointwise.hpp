@@ -30,7 +30,7 @@ TensorId pointwise(Graph& graph, Mode mode, TensorId a, TensorId b, TensorId c);
 
 /// Adds what reduces x to `extents`, each of which is that of x or 1: then what lies along that
 /// dimension is reduced to one number.
-TensorId reduce(Graph& graph, Reduction reduction, TensorId x, std::vector<std::int64_t> extents);
+TensorId reduce(Graph& graph, ReduceOp reduction, TensorId x, std::vector<std::int64_t> extents);
 
 }  // namespace troupe::dnn
 
@@ -63,7 +63,7 @@ class DnnPointwise {
   }
   /// y = what the reduction makes of x, a row-major tensor of these extents; see dnn::reduce().
   template <Element T, Element Y>
-  Future<void> reduce(dnn::Reduction reduction, const GpuRef<T>& x, const GpuRef<Y>& y,
+  Future<void> reduce(dnn::ReduceOp reduction, const GpuRef<T>& x, const GpuRef<Y>& y,
                       const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& reduced) const {
     dnn::Graph graph;

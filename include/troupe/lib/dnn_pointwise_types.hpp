@@ -69,19 +69,19 @@ constexpr std::size_t inputs_of(Mode mode) noexcept {
   return mode <= Mode::logical_not ? 1 : mode < Mode::select ? 2 : 3;
 }
 
-/// What a reduction makes of many numbers.
-enum class Reduction : std::uint32_t {
-  add,
-  multiply,
-  minimum,
-  maximum,
+/// A reduction, named as those of collectives (troupe::ReduceOp) are.
+enum class ReduceOp : std::uint32_t {
+  sum,
+  prod,
+  min,
+  max,
   max_abs,  ///< the largest absolute value
-  average,
+  avg,
   norm1,  ///< sum of absolute values
   norm2,  ///< square root of the sum of squares
-  multiply_without_zeros
+  prod_without_zeros
 };
 inline constexpr std::uint32_t kReductions =
-    static_cast<std::uint32_t>(Reduction::multiply_without_zeros) + 1;
+    static_cast<std::uint32_t>(ReduceOp::prod_without_zeros) + 1;
 
 }  // namespace troupe::dnn

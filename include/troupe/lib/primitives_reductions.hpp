@@ -35,22 +35,22 @@ concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 /// What a reduction gives without elements: combined with an element it gives that element.
 template <Ordered T>
-constexpr T neutral(Reduction reduction) noexcept {
+constexpr T neutral(ReduceOp reduction) noexcept {
   if constexpr (kNarrowFloats.has(dtype_of<T>)) {
     constexpr bool kIsHalf = dtype_of<T> == DType::f16;
     switch (reduction) {
-      case Reduction::min: return {kIsHalf ? std::uint16_t{0x7c00} : std::uint16_t{0x7f80}};
-      case Reduction::max: return {kIsHalf ? std::uint16_t{0xfc00} : std::uint16_t{0xff80}};
-      case Reduction::product: return {kIsHalf ? std::uint16_t{0x3c00} : std::uint16_t{0x3f80}};
+      case ReduceOp::min: return {kIsHalf ? std::uint16_t{0x7c00} : std::uint16_t{0x7f80}};
+      case ReduceOp::max: return {kIsHalf ? std::uint16_t{0xfc00} : std::uint16_t{0xff80}};
+      case ReduceOp::prod: return {kIsHalf ? std::uint16_t{0x3c00} : std::uint16_t{0x3f80}};
       default: return {0};
     }
   } else {
     using Limits = std::numeric_limits<T>;
     switch (reduction) {
-      case Reduction::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-      case Reduction::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-      case Reduction::product: return T(1);
-      case Reduction::bit_and: return static_cast<T>(-1);
+      case ReduceOp::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+      case ReduceOp::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+      case ReduceOp::prod: return T(1);
+      case ReduceOp::bit_and: return static_cast<T>(-1);
       default: return T(0);
     }
   }
@@ -74,7 +74,7 @@ struct Reduce {
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
-  Reduction reduction{};
+  ReduceOp reduction{};
   std::uint32_t reserved = 0;
   std::int64_t n = 0;
   Operand x, result;
@@ -119,8 +119,8 @@ struct SegmentedReduce {
   static constexpr DTypes kDTypes = kNumbers;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
-  OpDType dtype;          ///< of x and result
-  Reduction reduction{};  ///< sum, min or max
+  OpDType dtype;         ///< of x and result
+  ReduceOp reduction{};  ///< sum, min or max
   std::uint32_t reserved = 0;
   std::int64_t n = 0;
   std::int64_t segments = 0;
@@ -147,7 +147,7 @@ class PrimitiveReductions {
   /// See primitives::Reduce. `result` has one element. Errors: invalid.
   template <primitives::Ordered T>
   Future<void> reduce(const GpuRef<T>& x, const GpuRef<T>& result,
-                      primitives::Reduction reduction = primitives::Reduction::sum) const {
+                      primitives::ReduceOp reduction = primitives::ReduceOp::sum) const {
     return detail::submit_exact(
         *submitter_,
         primitives::Reduce{dtype_of<T>, reduction, 0, x.length(), x.operand(), result.operand()},
@@ -166,9 +166,9 @@ class PrimitiveReductions {
   /// See primitives::SegmentedReduce. `offsets` has one element more than `result`. Errors:
   /// invalid.
   template <primitives::Number T>
-  Future<void> segmented_reduce(
-      const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets, const GpuRef<T>& result,
-      primitives::Reduction reduction = primitives::Reduction::sum) const {
+  Future<void> segmented_reduce(const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets,
+                                const GpuRef<T>& result,
+                                primitives::ReduceOp reduction = primitives::ReduceOp::sum) const {
     return detail::submit_exact(
         *submitter_,
         primitives::SegmentedReduce{dtype_of<T>, reduction, 0, x.length(), result.length(),

@@ -24,7 +24,7 @@ struct ReduceByKey {
   OpDType dtype;        ///< of the keys
   OpDType value_dtype;  ///< of values and results
   OnFailure on_failure{};
-  Reduction reduction{};
+  ReduceOp reduction{};
   std::int64_t n = 0;
   std::int64_t capacity = 0;  ///< of unique_keys and of results, in elements
   Operand keys, values, unique_keys, results, count;
@@ -135,7 +135,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   template <primitives::Number K, primitives::Integer V>
   Future<std::int64_t> reduce_by_key(const GpuRef<K>& keys, const GpuRef<V>& values,
                                      const GpuRef<K>& unique_keys, const GpuRef<V>& results,
-                                     primitives::Reduction reduction = primitives::Reduction::sum,
+                                     primitives::ReduceOp reduction = primitives::ReduceOp::sum,
                                      OnFailure on_failure = OnFailure::error) const {
     return detail::submit_exact_for_value<std::int64_t>(
         submitter(),

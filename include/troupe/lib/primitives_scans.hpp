@@ -22,7 +22,7 @@ struct Scan {
 
   OpDType dtype;
   Scanning scanning{};
-  Reduction reduction{};
+  ReduceOp reduction{};
   std::int64_t n = 0;
   Operand x, y;
   Scalar initial;
@@ -47,7 +47,7 @@ struct ScanByKey {
   OpDType dtype;        ///< of the keys
   OpDType value_dtype;  ///< of values, results and initial
   Scanning scanning{};
-  Reduction reduction{};
+  ReduceOp reduction{};
   std::int64_t n = 0;
   Operand keys, values, results;
   Scalar initial;
@@ -75,17 +75,17 @@ class PrimitiveScans : public PrimitiveCopies {
   template <primitives::Number T>
   Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y,
                     primitives::Scanning scanning = primitives::Scanning::inclusive) const {
-    return scan(x, y, primitives::Reduction::sum, scanning);
+    return scan(x, y, primitives::ReduceOp::sum, scanning);
   }
   /// See primitives::Scan, from what the reduction gives without elements.
   template <primitives::Number T>
-  Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Reduction reduction,
+  Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::ReduceOp reduction,
                     primitives::Scanning scanning = primitives::Scanning::inclusive) const {
     return scan(x, y, reduction, scanning, primitives::neutral<T>(reduction));
   }
   /// See primitives::Scan.
   template <primitives::Number T>
-  Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Reduction reduction,
+  Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y, primitives::ReduceOp reduction,
                     primitives::Scanning scanning, ScalarOf<GpuRef<T>> initial) const {
     return detail::submit_exact(submitter(),
                                 primitives::Scan{dtype_of<T>, scanning, reduction, x.length(),
@@ -96,7 +96,7 @@ class PrimitiveScans : public PrimitiveCopies {
   /// the same length. Errors: invalid.
   template <primitives::Number K, primitives::Number V>
   Future<void> scan_by_key(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<V>& results,
-                           primitives::Reduction reduction = primitives::Reduction::sum,
+                           primitives::ReduceOp reduction = primitives::ReduceOp::sum,
                            primitives::Scanning scanning = primitives::Scanning::inclusive) const {
     return scan_by_key(keys, values, results, reduction, scanning,
                        primitives::neutral<V>(reduction));
@@ -104,7 +104,7 @@ class PrimitiveScans : public PrimitiveCopies {
   /// See primitives::ScanByKey.
   template <primitives::Number K, primitives::Number V>
   Future<void> scan_by_key(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<V>& results,
-                           primitives::Reduction reduction, primitives::Scanning scanning,
+                           primitives::ReduceOp reduction, primitives::Scanning scanning,
                            ScalarOf<GpuRef<V>> initial) const {
     return detail::submit_exact(
         submitter(),

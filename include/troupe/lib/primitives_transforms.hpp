@@ -81,7 +81,7 @@ struct TransformReduce {
 
   OpDType dtype;
   Unary op{};
-  Reduction reduction{};
+  ReduceOp reduction{};
   std::int64_t n = 0;
   Operand x, result;
 
@@ -127,9 +127,8 @@ class PrimitiveTransforms : public PrimitiveSorts {
   }
   /// See primitives::TransformReduce. `result` has one element. Errors: invalid.
   template <primitives::Ordered T>
-  Future<void> transform_reduce(
-      const GpuRef<T>& x, const GpuRef<T>& result, primitives::Unary op,
-      primitives::Reduction reduction = primitives::Reduction::sum) const {
+  Future<void> transform_reduce(const GpuRef<T>& x, const GpuRef<T>& result, primitives::Unary op,
+                                primitives::ReduceOp reduction = primitives::ReduceOp::sum) const {
     return detail::submit_exact(submitter(),
                                 primitives::TransformReduce{dtype_of<T>, op, reduction, x.length(),
                                                             x.operand(), result.operand()},

@@ -13,7 +13,7 @@ namespace troupe::test {
 namespace {
 
 using dnn::Mode;
-using dnn::Reduction;
+using dnn::ReduceOp;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kMost = std::numeric_limits<float>::max();
@@ -99,7 +99,7 @@ TYPED_TEST(DnnLimits, GradientsHaveTheirs) {
   check("relu6", Mode::relu_backward, {0, 0, 0, 0, 0, 0, 0}, {.upper = 6});
   check("sigmoid", Mode::sigmoid_backward, {0, 0, 0, 0, 0, 0, kNaN});
   check("tanh", Mode::tanh_backward, {0, 0, 0, 0, 0, 0, kNaN});
-  // What does not come through a relu may be anything.
+  // Where x is negative relu passes no gradient on, so the incoming one may be NaN or infinite.
   const auto spoilt = put(of<T>({kNaN, kInf, -kInf, 2})), at = put(of<T>({-1, -1, -2, 1}));
   const auto dx = device().template alloc<T>(4);
   dnn::on(device()).pointwise(Mode::relu_backward, spoilt, at, dx).get();
@@ -124,9 +124,8 @@ TYPED_TEST(DnnLimits, NaNIsTheLargestAndTheSmallest) {
     at(0, 0) = kNaN, at(1, columns - 1) = kNaN, at(2, columns / 2) = kNaN;
     at(2, columns / 2 + 1) = 2, at(3, 1) = -3;
     const auto x = put(of<T>(values));
-    for (const auto& [reduction, of_last] : {std::pair{Reduction::maximum, 1.0f},
-                                             {Reduction::minimum, -3.0f},
-                                             {Reduction::max_abs, 3.0f}}) {
+    for (const auto& [reduction, of_last] :
+         {std::pair{ReduceOp::max, 1.0f}, {ReduceOp::min, -3.0f}, {ReduceOp::max_abs, 3.0f}}) {
       const auto rows = device().template alloc<T>(4), all = device().template alloc<T>(1);
       dnn::on(device()).reduce(reduction, x, rows, {1, 4, columns}, {1, 4, 1}).get();
       expect_numbers(device().download(rows), {kNaN, kNaN, kNaN, of_last}, "rows");

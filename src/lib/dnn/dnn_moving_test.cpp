@@ -165,7 +165,7 @@ TEST(DnnMovingGraph, StandsBesideFunctionsAndReductions) {
   const auto n = graph.input(DType::i64, {2});
   const auto turned = dnn::transpose(graph, dnn::pointwise(graph, dnn::Mode::abs, x), {0, 2, 1});
   const auto with_sums = dnn::concatenate(
-      graph, {turned, dnn::reduce(graph, dnn::Reduction::add, turned, {1, 1, 2})}, 1);
+      graph, {turned, dnn::reduce(graph, dnn::ReduceOp::sum, turned, {1, 1, 2})}, 1);
   const auto factors = dnn::pointwise(graph, dnn::Mode::add, dnn::reshape(graph, n, {1, 1, 2}),
                                       graph.constant(0.5f, 3));
   const auto y = dnn::pointwise(graph, dnn::Mode::multiply, with_sums, factors);

@@ -10,7 +10,7 @@ namespace troupe::test {
 namespace {
 
 using dnn::Mode;
-using dnn::Reduction;
+using dnn::ReduceOp;
 
 template <class T>
 class DnnReduction : public OfLayers<T> {};
@@ -23,7 +23,7 @@ TYPED_TEST(DnnReduction, SmallIntegersAreReducedExactly) {
   const auto values = integers(rows * columns * depth, 2, 6);
   const auto x = put(narrowed<T>(values));
   struct Case {
-    Reduction reduction;
+    ReduceOp reduction;
     double first;
     double (*joined)(double, double);
     double (*result)(double, double);  // of that and how many there are
@@ -31,18 +31,17 @@ TYPED_TEST(DnnReduction, SmallIntegersAreReducedExactly) {
   const auto same = [](double sum, double) { return sum; };
   const auto add = [](double sum, double p) { return sum + p; };
   const Case cases[] = {
-      {Reduction::add, 0, add, same},
-      {Reduction::multiply, 1, [](double sum, double p) { return sum * p; }, same},
-      {Reduction::minimum, 9, [](double sum, double p) { return std::min(sum, p); }, same},
-      {Reduction::maximum, -9, [](double sum, double p) { return std::max(sum, p); }, same},
-      {Reduction::max_abs, 0, [](double sum, double p) { return std::max(sum, std::abs(p)); },
-       same},
-      {Reduction::average, 0, add, [](double sum, double count) { return sum / count; }},
-      {Reduction::norm1, 0, [](double sum, double p) { return sum + std::abs(p); }, same},
-      {Reduction::norm2, 0, [](double sum, double p) { return sum + p * p; },
+      {ReduceOp::sum, 0, add, same},
+      {ReduceOp::prod, 1, [](double sum, double p) { return sum * p; }, same},
+      {ReduceOp::min, 9, [](double sum, double p) { return std::min(sum, p); }, same},
+      {ReduceOp::max, -9, [](double sum, double p) { return std::max(sum, p); }, same},
+      {ReduceOp::max_abs, 0, [](double sum, double p) { return std::max(sum, std::abs(p)); }, same},
+      {ReduceOp::avg, 0, add, [](double sum, double count) { return sum / count; }},
+      {ReduceOp::norm1, 0, [](double sum, double p) { return sum + std::abs(p); }, same},
+      {ReduceOp::norm2, 0, [](double sum, double p) { return sum + p * p; },
        [](double sum, double) { return std::sqrt(sum); }},
-      {Reduction::multiply_without_zeros, 1,
-       [](double sum, double p) { return p == 0 ? sum : sum * p; }, same},
+      {ReduceOp::prod_without_zeros, 1, [](double sum, double p) { return p == 0 ? sum : sum * p; },
+       same},
   };
   // The channels, all but the channels, all, and what cuDNN has not at all.
   const std::vector<std::int64_t> extents{rows, columns, depth};
@@ -53,7 +52,7 @@ TYPED_TEST(DnnReduction, SmallIntegersAreReducedExactly) {
       results *= reduced[d] = (kept >> d & 1) != 0 ? extents[d] : 1;
     const auto y = put_sevens<float>(results);
     for (const auto& one : cases) {
-      const bool product = one.reduction == Reduction::multiply_without_zeros;
+      const bool product = one.reduction == ReduceOp::prod_without_zeros;
       if (product && results * 64 < std::ssize(values)) continue;  // beyond f32
       dnn::on(device()).reduce(one.reduction, x, y, extents, reduced).get();
       std::vector<double> exact(static_cast<std::size_t>(results), one.first);
@@ -85,7 +84,7 @@ TEST_F(DnnReductionOfF32, SumsAreExactAndRepeatTheSameBits) {
       const auto results = of_channels ? channels : rows;
       const auto y = device().alloc<float>(results);
       const auto sum = [&] {
-        return dnn::on(device()).reduce(Reduction::add, x, y, {1, rows, channels},
+        return dnn::on(device()).reduce(ReduceOp::sum, x, y, {1, rows, channels},
                                         {1, of_channels ? 1 : rows, of_channels ? channels : 1});
       };
       sum().get();
@@ -110,7 +109,7 @@ TEST_F(DnnReductionOfF32, OutputsThatAreReadAreNotRounded) {
   dnn::Graph graph;
   const auto x = graph.input(DType::f32, {2, 3});
   const auto third = dnn::pointwise(graph, Mode::multiply, x, graph.constant(1.0f / 3, 2));
-  const auto sum = dnn::reduce(graph, Reduction::add, third, {2, 1});
+  const auto sum = dnn::reduce(graph, ReduceOp::sum, third, {2, 1});
   const auto turned = dnn::transpose(graph, third, {1, 0});
   graph.output(third, DType::f16, {4, 1});
   graph.output(sum, DType::f32);

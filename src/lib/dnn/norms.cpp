@@ -166,10 +166,10 @@ Normalized group_norm(Graph& graph, TensorId x, TensorId scale, TensorId bias, f
   std::fill(sets.begin() + std::min<std::ptrdiff_t>(2, std::ssize(sets)), sets.end(), 1);
   const auto rank = layout.extents.size();
   Normalized made;
-  made.mean = reduce(graph, Reduction::average, x, sets);
+  made.mean = reduce(graph, ReduceOp::avg, x, sets);
   const auto centred = pointwise(graph, Mode::subtract, x, made.mean);
   const auto variance =
-      reduce(graph, Reduction::average, pointwise(graph, Mode::multiply, centred, centred), sets);
+      reduce(graph, ReduceOp::avg, pointwise(graph, Mode::multiply, centred, centred), sets);
   made.inverse_deviation = pointwise(
       graph, Mode::rsqrt, pointwise(graph, Mode::add, variance, graph.constant(epsilon, rank)));
   const auto normalised = pointwise(graph, Mode::multiply, centred, made.inverse_deviation);
@@ -185,11 +185,11 @@ NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorI
   const auto less = [&](TensorId a, TensorId b) { return pointwise(graph, Mode::subtract, a, b); };
   const auto normalised = times(less(x, mean), inverse_deviation);
   const auto scaled = times(dy, scale);
-  const auto of_scaled = reduce(graph, Reduction::average, scaled, sets);
-  const auto of_product = reduce(graph, Reduction::average, times(scaled, normalised), sets);
+  const auto of_scaled = reduce(graph, ReduceOp::avg, scaled, sets);
+  const auto of_product = reduce(graph, ReduceOp::avg, times(scaled, normalised), sets);
   return {times(less(less(scaled, of_scaled), times(normalised, of_product)), inverse_deviation),
-          reduce(graph, Reduction::add, times(dy, normalised), weights),
-          reduce(graph, Reduction::add, dy, weights)};
+          reduce(graph, ReduceOp::sum, times(dy, normalised), weights),
+          reduce(graph, ReduceOp::sum, dy, weights)};
 }
 
 ChannelSums channel_sums(Graph& graph, TensorId x) {

@@ -17,7 +17,7 @@ namespace {
 
 using dnn::NodeKind;
 using dnn::NodeView;
-using dnn::Reduction;
+using dnn::ReduceOp;
 using dnn::TensorView;
 using kernels::Elements;
 using kernels::Shares;
@@ -138,7 +138,7 @@ std::size_t bytes_of_parts(const Shares& shares) {
 
 /// Calls queue(where the sums go), and adds up the parts, if there are several of each.
 template <class Queue>
-Result<void> in_parts(const kernels::Launch& launch, Reduction reduction, const Shares& shares,
+Result<void> in_parts(const kernels::Launch& launch, ReduceOp reduction, const Shares& shares,
                       double* parts, const kernels::Sums& to, const Queue& queue) {
   if (shares.parts == 1) {
     TROUPE_CUDA_TRY(queue(to));
@@ -146,8 +146,7 @@ Result<void> in_parts(const kernels::Launch& launch, Reduction reduction, const 
   }
   TROUPE_CUDA_TRY(queue(kernels::Sums{parts, {}}));
   // A product that has become 0 is one.
-  const auto of_parts =
-      reduction == Reduction::multiply_without_zeros ? Reduction::multiply : reduction;
+  const auto of_parts = reduction == ReduceOp::prod_without_zeros ? ReduceOp::prod : reduction;
   TROUPE_CUDA_TRY(kernels::reduce_sums(launch, of_parts,
                                        shares_of(shares.results, shares.parts, true), parts, to));
   return {};
@@ -179,7 +178,7 @@ Axes axes_of_reduction(const NodeView& node) {
 
 Result<void> run_reduction(const kernels::Launch& launch, const NodeView& node, const PlaceOf& from,
                            double* scratch) {
-  const auto reduction = static_cast<Reduction>(node.numbers[0]);
+  const auto reduction = static_cast<ReduceOp>(node.numbers[0]);
   const auto &x = *node.inputs[0], &y = *node.outputs[0];
   const auto axes = axes_of_reduction(node);
   const auto shares = shares_of(x, axes);
@@ -210,13 +209,13 @@ Result<void> run_instance_gradient(const kernels::Launch& launch, const NodeView
                 *const parts = products + shares.results;
   const auto of_dy = reduced(dy, axes, from);
   TROUPE_CUDA_PROPAGATE(
-      in_parts(launch, Reduction::add, shares, parts, {sums, {}}, [&](const kernels::Sums& to) {
-        return kernels::reduce_elements(launch, Reduction::add, shares, of_dy, to);
+      in_parts(launch, ReduceOp::sum, shares, parts, {sums, {}}, [&](const kernels::Sums& to) {
+        return kernels::reduce_elements(launch, ReduceOp::sum, shares, of_dy, to);
       }));
   const kernels::Products of_both{of_dy, reduced(x, axes, from), of_results(mean, axes, from),
                                   of_results(inverse, axes, from)};
   TROUPE_CUDA_PROPAGATE(in_parts(
-      launch, Reduction::add, shares, parts, {products, {}},
+      launch, ReduceOp::sum, shares, parts, {products, {}},
       [&](const kernels::Sums& to) { return kernels::add_products(launch, shares, of_both, to); }));
 
   // Of a channel, over the batch.
@@ -224,7 +223,7 @@ Result<void> run_instance_gradient(const kernels::Launch& launch, const NodeView
   for (const auto& [output, from_sums] : {std::pair(1, products), std::pair(2, sums)}) {
     auto weights = from(node.outputs[static_cast<std::size_t>(output)]);
     weights.add(x.extents[1], node.outputs[static_cast<std::size_t>(output)]->strides[1]);
-    TROUPE_CUDA_TRY(kernels::reduce_sums(launch, Reduction::add, over_batch, from_sums,
+    TROUPE_CUDA_TRY(kernels::reduce_sums(launch, ReduceOp::sum, over_batch, from_sums,
                                          {nullptr, weights.elements()}));
   }
 

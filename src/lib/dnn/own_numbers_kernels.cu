@@ -5,7 +5,7 @@
 namespace troupe::host::cuda::kernels {
 namespace {
 
-using dnn::Reduction;
+using dnn::ReduceOp;
 
 __device__ double number_at(const Elements& elements, std::uint64_t i) {
   return static_cast<double>(load_number(elements, place(elements, i)).real);
@@ -74,7 +74,7 @@ struct OfProducts {
 
 /// Each block takes a part of so many results as its threads are enough for.
 template <class Source>
-__global__ void reduce_kernel(Reduction reduction, Shares shares,
+__global__ void reduce_kernel(ReduceOp reduction, Shares shares,
                               const __grid_constant__ Source source,
                               const __grid_constant__ Sums to) {
   __shared__ double sums[kThreads];
@@ -86,8 +86,7 @@ __global__ void reduce_kernel(Reduction reduction, Shares shares,
              parts = static_cast<std::uint64_t>(shares.parts);
   const auto groups = (results + width - 1) / width, length = (each + parts - 1) / parts;
   // A product that has become 0 is one.
-  const auto of_sums =
-      reduction == Reduction::multiply_without_zeros ? Reduction::multiply : reduction;
+  const auto of_sums = reduction == ReduceOp::prod_without_zeros ? ReduceOp::prod : reduction;
   for (std::uint64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
     const auto part = i / groups, j = i % groups * width + column;
     const auto end = each < (part + 1) * length ? each : (part + 1) * length;
@@ -127,7 +126,7 @@ __global__ void norm_gradient_kernel(std::uint64_t n, const __grid_constant__ No
 }
 
 template <class Source>
-cudaError_t queue_reduction(const Launch& launch, Reduction reduction, const Shares& shares,
+cudaError_t queue_reduction(const Launch& launch, ReduceOp reduction, const Shares& shares,
                             const Source& source, const Sums& to) {
   const auto width = kThreads / shares.lanes;
   const auto groups = (shares.results + width - 1) / width;
@@ -146,12 +145,12 @@ cudaError_t compute_elements(const Launch& launch, std::uint64_t n, const Functi
   return queue(launch, n, &function_kernel, n, function);
 }
 
-cudaError_t reduce_elements(const Launch& launch, Reduction reduction, const Shares& shares,
+cudaError_t reduce_elements(const Launch& launch, ReduceOp reduction, const Shares& shares,
                             const Reduced& x, const Sums& to) {
   return queue_reduction(launch, reduction, shares, OfTensor{x}, to);
 }
 
-cudaError_t reduce_sums(const Launch& launch, Reduction reduction, const Shares& shares,
+cudaError_t reduce_sums(const Launch& launch, ReduceOp reduction, const Shares& shares,
                         const double* sums, const Sums& to) {
   return queue_reduction(launch, reduction, shares,
                          OfSums{sums, static_cast<std::uint64_t>(shares.results)}, to);
@@ -159,7 +158,7 @@ cudaError_t reduce_sums(const Launch& launch, Reduction reduction, const Shares&
 
 cudaError_t add_products(const Launch& launch, const Shares& shares, const Products& products,
                          const Sums& to) {
-  return queue_reduction(launch, Reduction::add, shares, OfProducts{products}, to);
+  return queue_reduction(launch, ReduceOp::sum, shares, OfProducts{products}, to);
 }
 
 cudaError_t norm_gradient(const Launch& launch, std::uint64_t n, const NormGradient& gradient) {

@@ -45,10 +45,10 @@ struct Sums {
   Elements y;
 };
 /// Reduces x.
-cudaError_t reduce_elements(const Launch& launch, dnn::Reduction reduction, const Shares& shares,
+cudaError_t reduce_elements(const Launch& launch, dnn::ReduceOp reduction, const Shares& shares,
                             const Reduced& x, const Sums& to);
 /// Reduces numbers that stand as `sums` of as many parts as `shares` has elements for each result.
-cudaError_t reduce_sums(const Launch& launch, dnn::Reduction reduction, const Shares& shares,
+cudaError_t reduce_sums(const Launch& launch, dnn::ReduceOp reduction, const Shares& shares,
                         const double* sums, const Sums& to);
 
 /// The elements of dy and x that a norm has made together, and what it has made of them.

@@ -57,24 +57,24 @@ std::string wrong_pointwise(const NodeView& node) {
   return {};
 }
 
-TensorId reduce(Graph& graph, Reduction reduction, TensorId x, std::vector<std::int64_t> extents) {
+TensorId reduce(Graph& graph, ReduceOp reduction, TensorId x, std::vector<std::int64_t> extents) {
   // Averages and norms are sums with something before or behind: cuDNN lists them as well, and has
   // no engine for them.
   switch (reduction) {
-    case Reduction::average: {
+    case ReduceOp::avg: {
       double count = 1;
       for (const auto extent : graph.layout(x).extents) count *= static_cast<double>(extent);
       for (const auto extent : extents) count /= static_cast<double>(extent);
       const auto one = graph.constant(static_cast<float>(1 / count), extents.size());
-      return pointwise(graph, Mode::multiply, reduce(graph, Reduction::add, x, std::move(extents)),
+      return pointwise(graph, Mode::multiply, reduce(graph, ReduceOp::sum, x, std::move(extents)),
                        one);
     }
-    case Reduction::norm1:
-      return reduce(graph, Reduction::add, pointwise(graph, Mode::abs, x), std::move(extents));
-    case Reduction::norm2:
-      return pointwise(graph, Mode::sqrt,
-                       reduce(graph, Reduction::add, pointwise(graph, Mode::multiply, x, x),
-                              std::move(extents)));
+    case ReduceOp::norm1:
+      return reduce(graph, ReduceOp::sum, pointwise(graph, Mode::abs, x), std::move(extents));
+    case ReduceOp::norm2:
+      return pointwise(
+          graph, Mode::sqrt,
+          reduce(graph, ReduceOp::sum, pointwise(graph, Mode::multiply, x, x), std::move(extents)));
     default: break;
   }
   const auto result = graph.between(packed_like(graph.layout(x), std::move(extents)));
@@ -84,9 +84,9 @@ TensorId reduce(Graph& graph, Reduction reduction, TensorId x, std::vector<std::
 
 std::string wrong_reduction(const NodeView& node) {
   const auto number = node.numbers[0];
-  const auto reduction = static_cast<Reduction>(number);
-  if (number < 0 || number >= kReductions || reduction == Reduction::average ||
-      reduction == Reduction::norm1 || reduction == Reduction::norm2) {
+  const auto reduction = static_cast<ReduceOp>(number);
+  if (number < 0 || number >= kReductions || reduction == ReduceOp::avg ||
+      reduction == ReduceOp::norm1 || reduction == ReduceOp::norm2) {
     return "unknown reduction";
   }
   if (!broadcasts(*node.outputs[0], *node.inputs[0]))

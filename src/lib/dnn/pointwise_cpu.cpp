@@ -31,7 +31,7 @@ void compute_pointwise(const NodeView& node, Contents& contents) {
 }
 
 void compute_reduction(const NodeView& node, Contents& contents) {
-  const auto reduction = static_cast<Reduction>(node.numbers[0]);
+  const auto reduction = static_cast<ReduceOp>(node.numbers[0]);
   const auto *const x = node.inputs[0], *const result = node.outputs[0];
   auto& y = contents.make(result);
   const auto& from = contents.of(x);

@@ -65,15 +65,15 @@ PointwiseMode_t mode_of(dnn::Mode mode) {
   return PointwiseMode_t::NOT_SET;
 }
 
-fe::ReductionMode_t mode_of(dnn::Reduction reduction) {
-  using dnn::Reduction;
+fe::ReductionMode_t mode_of(dnn::ReduceOp reduction) {
+  using dnn::ReduceOp;
   switch (reduction) {
-    case Reduction::add: return fe::ReductionMode_t::ADD;
-    case Reduction::multiply: return fe::ReductionMode_t::MUL;
-    case Reduction::minimum: return fe::ReductionMode_t::MIN;
-    case Reduction::maximum: return fe::ReductionMode_t::MAX;
-    case Reduction::max_abs: return fe::ReductionMode_t::AMAX;
-    case Reduction::multiply_without_zeros: return fe::ReductionMode_t::MUL_NO_ZEROS;
+    case ReduceOp::sum: return fe::ReductionMode_t::ADD;
+    case ReduceOp::prod: return fe::ReductionMode_t::MUL;
+    case ReduceOp::min: return fe::ReductionMode_t::MIN;
+    case ReduceOp::max: return fe::ReductionMode_t::MAX;
+    case ReduceOp::max_abs: return fe::ReductionMode_t::AMAX;
+    case ReduceOp::prod_without_zeros: return fe::ReductionMode_t::MUL_NO_ZEROS;
     default: return fe::ReductionMode_t::NOT_SET;  // made of other nodes
   }
 }
@@ -106,10 +106,9 @@ Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   // Without the flag it adds up in any order, other bits each time; with it cuDNN 9.14 finds no
   // engine, which is its answer to sums.
-  const auto reduction = static_cast<dnn::Reduction>(node.numbers[0]);
-  const bool any_order = reduction == dnn::Reduction::minimum ||
-                         reduction == dnn::Reduction::maximum ||
-                         reduction == dnn::Reduction::max_abs;
+  const auto reduction = static_cast<dnn::ReduceOp>(node.numbers[0]);
+  const bool any_order = reduction == dnn::ReduceOp::min || reduction == dnn::ReduceOp::max ||
+                         reduction == dnn::ReduceOp::max_abs;
   return {graph.reduction(inputs[0], fe::graph::Reduction_attributes()
                                          .set_mode(mode_of(reduction))
                                          .set_is_deterministic(!any_order))};

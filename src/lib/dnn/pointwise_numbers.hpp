@@ -124,22 +124,22 @@ TROUPE_DNN_NUMBER of_two(Mode mode, double a, double b, const Constants& with) {
 }
 
 /// What a reduction begins with, and what it makes of that and a further number.
-TROUPE_DNN_NUMBER first_of(Reduction reduction) {
+TROUPE_DNN_NUMBER first_of(ReduceOp reduction) {
   switch (reduction) {
-    case Reduction::multiply:
-    case Reduction::multiply_without_zeros: return 1;
-    case Reduction::minimum: return kInfinity;
-    case Reduction::maximum: return -kInfinity;
+    case ReduceOp::prod:
+    case ReduceOp::prod_without_zeros: return 1;
+    case ReduceOp::min: return kInfinity;
+    case ReduceOp::max: return -kInfinity;
     default: return 0;
   }
 }
-TROUPE_DNN_NUMBER joined(Reduction reduction, double sum, double x) {
+TROUPE_DNN_NUMBER joined(ReduceOp reduction, double sum, double x) {
   switch (reduction) {
-    case Reduction::multiply: return sum * x;
-    case Reduction::multiply_without_zeros: return x == 0 ? sum : sum * x;
-    case Reduction::minimum: return smaller(sum, x);
-    case Reduction::maximum: return larger(sum, x);
-    case Reduction::max_abs: return larger(sum, std::fabs(x));
+    case ReduceOp::prod: return sum * x;
+    case ReduceOp::prod_without_zeros: return x == 0 ? sum : sum * x;
+    case ReduceOp::min: return smaller(sum, x);
+    case ReduceOp::max: return larger(sum, x);
+    case ReduceOp::max_abs: return larger(sum, std::fabs(x));
     default: return sum + x;
   }
 }

@@ -21,28 +21,28 @@ namespace troupe::host {
 /// reductions, which wait for memory anyway.
 template <class T>
 struct Combine {
-  primitives::Reduction reduction;
+  primitives::ReduceOp reduction;
   bool is_signed;  ///< for min and max: the bits are those of signed integers
 
   TROUPE_HOST_DEVICE T operator()(T a, T b) const {
-    using primitives::Reduction;
+    using primitives::ReduceOp;
     if constexpr (std::is_floating_point_v<T>) {
       switch (reduction) {
-        case Reduction::min: return smaller(a, b);
-        case Reduction::max: return larger(a, b);
-        case Reduction::product: return a * b;
+        case ReduceOp::min: return smaller(a, b);
+        case ReduceOp::max: return larger(a, b);
+        case ReduceOp::prod: return a * b;
         default: return a + b;
       }
     } else {
       // With the sign bit inverted signed integers have the order of unsigned ones.
       const T sign = is_signed ? T(1) << (8 * sizeof(T) - 1) : T(0);
       switch (reduction) {
-        case Reduction::min: return (b ^ sign) < (a ^ sign) ? b : a;
-        case Reduction::max: return (a ^ sign) < (b ^ sign) ? b : a;
-        case Reduction::product: return a * b;
-        case Reduction::bit_and: return a & b;
-        case Reduction::bit_or: return a | b;
-        case Reduction::bit_xor: return a ^ b;
+        case ReduceOp::min: return (b ^ sign) < (a ^ sign) ? b : a;
+        case ReduceOp::max: return (a ^ sign) < (b ^ sign) ? b : a;
+        case ReduceOp::prod: return a * b;
+        case ReduceOp::bit_and: return a & b;
+        case ReduceOp::bit_or: return a | b;
+        case ReduceOp::bit_xor: return a ^ b;
         default: return a + b;
       }
     }

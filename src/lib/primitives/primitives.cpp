@@ -12,8 +12,8 @@ using wire::checker;
 
 Result<void> Reduce::check() const {
   return checker(*this)
-      .require(reduction <= Reduction::bit_xor, "unknown reduction")
-      .require(reduction < Reduction::bit_and || kIntegers.has(dtype),
+      .require(reduction <= ReduceOp::bit_xor, "unknown reduction")
+      .require(reduction < ReduceOp::bit_and || kIntegers.has(dtype),
                "the bits of floating-point numbers are not reduced")
       .holds("x", x, n)
       .holds("result", result, std::int64_t{1})
@@ -31,7 +31,7 @@ Result<void> ArgReduce::check() const {
 
 Result<void> SegmentedReduce::check() const {
   return checker(*this)
-      .require(reduction <= Reduction::max, "segments have sums, minima and maxima only")
+      .require(reduction <= ReduceOp::max, "segments have sums, minima and maxima only")
       .require(segments >= 0 && segments < wire::Checker::kMaxCount,
                "the number of segments is negative or too large")
       .holds("x", x, n)

@@ -38,7 +38,7 @@ inline kernels::NarrowFloat narrow_float(DType dtype) {
 /// Elements that are combined, or what an operator gives of them.
 struct Combined {
   DType dtype;
-  primitives::Reduction reduction;
+  primitives::ReduceOp reduction;
   std::int64_t n;
   Operand x, result;
   bool applies = false;  ///< the operator

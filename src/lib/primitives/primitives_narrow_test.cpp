@@ -16,7 +16,7 @@ namespace {
 using primitives::Binary;
 using primitives::Extreme;
 using primitives::Order;
-using primitives::Reduction;
+using primitives::ReduceOp;
 using primitives::Unary;
 
 template <class T>
@@ -124,7 +124,7 @@ TYPED_TEST(PrimitiveNarrow, Merges) {
 }
 
 template <class T>
-std::uint16_t reduced_bits(const NarrowBits& bits, Reduction reduction, std::int64_t first = 0) {
+std::uint16_t reduced_bits(const NarrowBits& bits, ReduceOp reduction, std::int64_t first = 0) {
   const auto result = device().alloc<T>(1);
   primitives::on(device())
       .reduce(put_bits<T>(bits).slice(first, std::ssize(bits) - first), result, reduction)
@@ -141,14 +141,14 @@ TYPED_TEST(PrimitiveNarrow, ReductionsOfSmallIntegersAreExact) {
       double sum = 0;
       for (std::size_t i = static_cast<std::size_t>(first); i < bits.size(); ++i)
         sum += number_of<T>(bits[i]);
-      EXPECT_EQ(reduced_bits<T>(bits, Reduction::sum, first), nearest_bits<T>(sum));
+      EXPECT_EQ(reduced_bits<T>(bits, ReduceOp::sum, first), nearest_bits<T>(sum));
       double squares = 0, least = 2, most = -2;
       for (std::size_t i = static_cast<std::size_t>(first); i < bits.size(); ++i) {
         const auto x = number_of<T>(bits[i]);
         squares += x * x, least = std::min(least, x), most = std::max(most, x);
       }
-      EXPECT_EQ(reduced_bits<T>(bits, Reduction::min, first), nearest_bits<T>(least));
-      EXPECT_EQ(reduced_bits<T>(bits, Reduction::max, first), nearest_bits<T>(most));
+      EXPECT_EQ(reduced_bits<T>(bits, ReduceOp::min, first), nearest_bits<T>(least));
+      EXPECT_EQ(reduced_bits<T>(bits, ReduceOp::max, first), nearest_bits<T>(most));
       const auto result = device().template alloc<T>(1);
       primitives::on(device())
           .transform_reduce(put_bits<T>(bits).slice(first, n), result, Unary::square)
@@ -161,23 +161,23 @@ TYPED_TEST(PrimitiveNarrow, ReductionsOfSmallIntegersAreExact) {
 /// Sums that were rounded to the type on their way would stop growing.
 TYPED_TEST(PrimitiveNarrow, SumsAreRoundedOnce) {
   using T = TypeParam;
-  EXPECT_EQ(reduced_bits<T>(NarrowBits(40'001, nearest_bits<T>(1)), Reduction::sum),
+  EXPECT_EQ(reduced_bits<T>(NarrowBits(40'001, nearest_bits<T>(1)), ReduceOp::sum),
             nearest_bits<T>(40'001));
-  EXPECT_EQ(reduced_bits<T>(NarrowBits(1'000'000, nearest_bits<T>(4)), Reduction::sum),
+  EXPECT_EQ(reduced_bits<T>(NarrowBits(1'000'000, nearest_bits<T>(4)), ReduceOp::sum),
             nearest_bits<T>(4'000'000));  // infinity in f16
 }
 
 TYPED_TEST(PrimitiveNarrow, ReductionsOfNothingAndOfNans) {
   using T = TypeParam;
   const auto infinity = static_cast<std::uint16_t>(kInfinityBits<T>);
-  EXPECT_EQ(reduced_bits<T>({}, Reduction::sum), 0);
-  EXPECT_EQ(reduced_bits<T>({}, Reduction::product), nearest_bits<T>(1));
-  EXPECT_EQ(reduced_bits<T>({}, Reduction::min), infinity);
-  EXPECT_EQ(reduced_bits<T>({}, Reduction::max), infinity | 0x8000);
+  EXPECT_EQ(reduced_bits<T>({}, ReduceOp::sum), 0);
+  EXPECT_EQ(reduced_bits<T>({}, ReduceOp::prod), nearest_bits<T>(1));
+  EXPECT_EQ(reduced_bits<T>({}, ReduceOp::min), infinity);
+  EXPECT_EQ(reduced_bits<T>({}, ReduceOp::max), infinity | 0x8000);
   NarrowBits bits(5000, nearest_bits<T>(-1));
-  EXPECT_EQ(reduced_bits<T>(bits, Reduction::product), nearest_bits<T>(1));
+  EXPECT_EQ(reduced_bits<T>(bits, ReduceOp::prod), nearest_bits<T>(1));
   bits[1234] = 0xffff;
-  for (const auto reduction : {Reduction::sum, Reduction::product, Reduction::min, Reduction::max})
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max})
     EXPECT_TRUE(std::isnan(number_of<T>(reduced_bits<T>(bits, reduction))));
 }
 
@@ -416,18 +416,18 @@ TYPED_TEST(PrimitiveNarrow, ConversionsFromOtherNumbers) {
 /// What is added in parts has no such kernels.
 TEST_F(PrimitiveNarrowRefused, ByTheOthers) {
   const auto half = x;
-  expect_refused(primitives::SegmentedReduce{DType::f16, Reduction::sum, 0, 4, 1, half, half, half},
+  expect_refused(primitives::SegmentedReduce{DType::f16, ReduceOp::sum, 0, 4, 1, half, half, half},
                  Errc::unsupported);
   expect_refused(
       primitives::Scan{
-          DType::bf16, primitives::Scanning::inclusive, Reduction::sum, 4, half, half, {}},
+          DType::bf16, primitives::Scanning::inclusive, ReduceOp::sum, 4, half, half, {}},
       Errc::unsupported);
   expect_refused(
       primitives::AdjacentDifference{DType::f16, primitives::Neighbour::left, 0, 4, half, half},
       Errc::unsupported);
   expect_refused(
       primitives::Sort{DType::f16, Order::ascending, 0, 4, half, absent, half, absent, 3, 9});
-  expect_refused(primitives::Reduce{DType::bf16, Reduction::bit_or, 0, 4, half, half});
+  expect_refused(primitives::Reduce{DType::bf16, ReduceOp::bit_or, 0, 4, half, half});
   expect_refused(primitives::Transform{DType::f16, Unary::bit_not, 0, 4, half, half});
 }
 

@@ -11,10 +11,10 @@ namespace troupe::host::cpu {
 namespace {
 
 using primitives::Extreme;
-using primitives::Reduction;
+using primitives::ReduceOp;
 
 template <class T>
-T reduce_range(Reduction reduction, const T* begin, const T* end) {
+T reduce_range(ReduceOp reduction, const T* begin, const T* end) {
   using Number = NumberOf<T>;
   using Wide = typename std::conditional_t<std::floating_point<Number>, std::type_identity<double>,
                                            std::type_identity<Summand<Number>>>::type;
@@ -25,21 +25,21 @@ T reduce_range(Reduction reduction, const T* begin, const T* end) {
         }));
   };
   switch (reduction) {
-    case Reduction::sum: return fold(std::plus<>{});
-    case Reduction::product: return fold(std::multiplies<>{});
-    case Reduction::min:
-      return std::accumulate(begin, end, neutral<T>(Reduction::min), [](T a, T b) {
+    case ReduceOp::sum: return fold(std::plus<>{});
+    case ReduceOp::prod: return fold(std::multiplies<>{});
+    case ReduceOp::min:
+      return std::accumulate(begin, end, neutral<T>(ReduceOp::min), [](T a, T b) {
         return number(b) < number(a) || is_nan(number(b)) ? b : a;
       });
-    case Reduction::max:
-      return std::accumulate(begin, end, neutral<T>(Reduction::max), [](T a, T b) {
+    case ReduceOp::max:
+      return std::accumulate(begin, end, neutral<T>(ReduceOp::max), [](T a, T b) {
         return number(a) < number(b) || is_nan(number(b)) ? b : a;
       });
     default: break;
   }
   if constexpr (std::integral<T>) {
-    if (reduction == Reduction::bit_and) return fold(std::bit_and<>{});
-    if (reduction == Reduction::bit_or) return fold(std::bit_or<>{});
+    if (reduction == ReduceOp::bit_and) return fold(std::bit_and<>{});
+    if (reduction == ReduceOp::bit_or) return fold(std::bit_or<>{});
     return fold(std::bit_xor<>{});
   } else {
     return T{};  // the check has refused it
@@ -79,7 +79,7 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
       if (n != 0) {
         *value = x[*index];
       } else {
-        *value = extreme == Extreme::min ? neutral<T>(Reduction::min) : neutral<T>(Reduction::max);
+        *value = extreme == Extreme::min ? neutral<T>(ReduceOp::min) : neutral<T>(ReduceOp::max);
       }
     });
   });

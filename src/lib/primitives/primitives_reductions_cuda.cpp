@@ -6,7 +6,7 @@
 namespace troupe::host::cuda {
 
 using primitives::Extreme;
-using primitives::Reduction;
+using primitives::ReduceOp;
 
 Result<void> Primitives::combine(const Combined& combined, const Call& call) {
   auto& own = state(call.queue());
@@ -35,7 +35,7 @@ Result<void> Primitives::combine(const Combined& combined, const Call& call) {
 
 /// Sums are CUB's; its kernels for every other reduction and type would be many.
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
-  if (op.reduction != Reduction::sum || primitives::kNarrowFloats.has(op.dtype))
+  if (op.reduction != ReduceOp::sum || primitives::kNarrowFloats.has(op.dtype))
     return combine({op.dtype, op.reduction, op.n, op.x, op.result}, call);
   const auto stream = services_.stream(call.queue());
   return with_countable(op.dtype, [&]<class T>(T) {
@@ -51,7 +51,7 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
   const bool largest_wanted = op.extreme == Extreme::max;
   std::uint64_t initial = 0;
   TROUPE_CUDA_PROPAGATE(with_ordered(op.dtype, [&]<class T>(T) -> Result<void> {
-    const auto value = neutral<T>(largest_wanted ? Reduction::max : Reduction::min);
+    const auto value = neutral<T>(largest_wanted ? ReduceOp::max : ReduceOp::min);
     std::memcpy(&initial, &value, sizeof value);
     return {};
   }));
@@ -84,11 +84,11 @@ Result<void> Primitives::warm_up_reductions(DType dtype, std::int64_t n,
                                             const std::array<Operand, 4>& ranges,
                                             const Call& call) {
   const auto& [a, b, c, d] = ranges;
-  for (const auto reduction : {Reduction::sum, Reduction::min})
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::min})
     TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
   TROUPE_CUDA_PROPAGATE(run(primitives::ArgReduce{dtype, Extreme::min, 0, n, a, c, d}, call));
   if (primitives::kNarrowFloats.has(dtype)) return {};
-  return run(primitives::SegmentedReduce{dtype, Reduction::sum, 0, n, 1, a, b, c}, call);
+  return run(primitives::SegmentedReduce{dtype, ReduceOp::sum, 0, n, 1, a, b, c}, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -21,17 +21,17 @@ class PrimitiveReductionOpsOfReals : public Typed<T> {};
 TYPED_TEST_SUITE(PrimitiveReductionOpsOfReals, Reals);
 
 template <class T>
-T reduced(const GpuRef<T>& x, primitives::Reduction reduction) {
+T reduced(const GpuRef<T>& x, primitives::ReduceOp reduction) {
   const auto result = put(std::vector<T>{T(77)});
   primitives::on(device()).reduce(x, result, reduction).get();
   return device().download(result)[0];
 }
 
 template <class T>
-T reduced_nothing(primitives::Reduction reduction) {
+T reduced_nothing(primitives::ReduceOp reduction) {
   using Limits = std::numeric_limits<T>;
-  if (reduction == primitives::Reduction::sum) return T(0);
-  if (reduction == primitives::Reduction::min)
+  if (reduction == primitives::ReduceOp::sum) return T(0);
+  if (reduction == primitives::ReduceOp::min)
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
   return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
 }
@@ -51,10 +51,10 @@ TYPED_TEST(PrimitiveReductionOps, ReductionsOfSmallIntegersAreExact) {
       const auto sum = std::accumulate(values.begin(), values.end(), Exact{0}, [](Exact a, T b) {
         return static_cast<Exact>(a + static_cast<Exact>(b));
       });
-      EXPECT_EQ(reduced(x, primitives::Reduction::sum), static_cast<T>(sum));
-      EXPECT_EQ(reduced(x, primitives::Reduction::min),
+      EXPECT_EQ(reduced(x, primitives::ReduceOp::sum), static_cast<T>(sum));
+      EXPECT_EQ(reduced(x, primitives::ReduceOp::min),
                 *std::min_element(values.begin(), values.end()));
-      EXPECT_EQ(reduced(x, primitives::Reduction::max),
+      EXPECT_EQ(reduced(x, primitives::ReduceOp::max),
                 *std::max_element(values.begin(), values.end()));
     }
   }
@@ -67,21 +67,21 @@ TYPED_TEST(PrimitiveReductionOps, ReductionsFindTheOnlyExtreme) {
   for (const std::int64_t at : {0, 1, 255, 4096, 65'535, 65'536}) {
     std::vector<T> values(65'537, T(5));
     values[static_cast<std::size_t>(at)] = Limits::lowest();
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::min), Limits::lowest()) << at;
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::max), T(5)) << at;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::min), Limits::lowest()) << at;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::max), T(5)) << at;
     values[static_cast<std::size_t>(at)] = Limits::max();
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::max), Limits::max()) << at;
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::min), T(5)) << at;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::max), Limits::max()) << at;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::min), T(5)) << at;
   }
 }
 
 TYPED_TEST(PrimitiveReductionOps, ReductionsOfNothing) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   const auto none = device().template alloc<T>(0);
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max})
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max})
     EXPECT_EQ(reduced(none, reduction), reduced_nothing<T>(reduction));
-  EXPECT_EQ(reduced(none, Reduction::product), T(1));
+  EXPECT_EQ(reduced(none, ReduceOp::prod), T(1));
 }
 
 TYPED_TEST(PrimitiveReductionOpsOfIntegers, SumsWrapAround) {
@@ -89,7 +89,7 @@ TYPED_TEST(PrimitiveReductionOpsOfIntegers, SumsWrapAround) {
   const auto values = keys_of<T>(Keys::any, kManyElements, 64);
   BitsOf<T> sum = 0;
   for (const auto value : values) sum += static_cast<BitsOf<T>>(value);
-  EXPECT_EQ(reduced(put(values), primitives::Reduction::sum), static_cast<T>(sum));
+  EXPECT_EQ(reduced(put(values), primitives::ReduceOp::sum), static_cast<T>(sum));
 }
 
 TYPED_TEST(PrimitiveReductionOpsOfReals, SumsAreCloseAndTheSameEachTime) {
@@ -99,29 +99,28 @@ TYPED_TEST(PrimitiveReductionOpsOfReals, SumsAreCloseAndTheSameEachTime) {
     long double sum = 0, scale = 0;
     for (const T value : values) sum += value, scale += std::abs(value);
     const auto x = put(values);
-    const auto first = reduced(x, primitives::Reduction::sum);
+    const auto first = reduced(x, primitives::ReduceOp::sum);
     // Blocks add at most a few hundred elements one after the other, then their sums.
     EXPECT_TRUE(
         close(std::vector<T>{first}, {static_cast<double>(sum)}, 1000, static_cast<double>(scale)));
-    for (int run = 0; run < 3; ++run) EXPECT_EQ(reduced(x, primitives::Reduction::sum), first);
+    for (int run = 0; run < 3; ++run) EXPECT_EQ(reduced(x, primitives::ReduceOp::sum), first);
   }
 }
 
 TYPED_TEST(PrimitiveReductionOpsOfReals, ReductionsOfInfinitiesAndNans) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   for (const std::int64_t n : {3, 65'537}) {
     for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
       std::vector<T> values(static_cast<std::size_t>(n), T(1));
       auto& one = values[static_cast<std::size_t>(at)];
       one = -kInfinity;
-      EXPECT_EQ(reduced(put(values), Reduction::min), -kInfinity);
-      EXPECT_EQ(reduced(put(values), Reduction::max), T(1));
-      EXPECT_EQ(reduced(put(values), Reduction::sum), -kInfinity);
+      EXPECT_EQ(reduced(put(values), ReduceOp::min), -kInfinity);
+      EXPECT_EQ(reduced(put(values), ReduceOp::max), T(1));
+      EXPECT_EQ(reduced(put(values), ReduceOp::sum), -kInfinity);
       one = std::numeric_limits<T>::quiet_NaN();
-      for (const auto reduction :
-           {Reduction::sum, Reduction::min, Reduction::max, Reduction::product})
+      for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::prod})
         EXPECT_TRUE(std::isnan(reduced(put(values), reduction))) << n << " " << at;
     }
   }
@@ -136,7 +135,7 @@ TYPED_TEST(PrimitiveReductionOpsOfIntegers, ProductsWrapAround) {
       value = static_cast<T>(value | T(1));  // odd: no product is 0
       product *= static_cast<BitsOf<T>>(value);
     }
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::product), static_cast<T>(product)) << n;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::prod), static_cast<T>(product)) << n;
   }
 }
 
@@ -152,13 +151,13 @@ TYPED_TEST(PrimitiveReductionOpsOfReals, ProductsOfPowersOfTwo) {
       values[i] = few ? (random() % 2 == 0 ? T(2) : T(0.5)) : random() % 2 == 0 ? T(1) : T(-1);
       product *= values[i];
     }
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::product), product) << n;
+    EXPECT_EQ(reduced(put(values), primitives::ReduceOp::prod), product) << n;
   }
 }
 
 TYPED_TEST(PrimitiveReductionOpsOfIntegers, CombineBits) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   for (const auto n : kPrimitiveLengths) {
     SCOPED_TRACE(n);
     // Most bits are set for the conjunction, few for the disjunction.
@@ -172,10 +171,10 @@ TYPED_TEST(PrimitiveReductionOpsOfIntegers, CombineBits) {
     const auto combined = [](const std::vector<T>& of, T initial, auto combine) {
       return std::accumulate(of.begin(), of.end(), initial, combine);
     };
-    EXPECT_EQ(reduced(put(many), Reduction::bit_and),
+    EXPECT_EQ(reduced(put(many), ReduceOp::bit_and),
               combined(many, static_cast<T>(-1), std::bit_and<T>{}));
-    EXPECT_EQ(reduced(put(few), Reduction::bit_or), combined(few, T(0), std::bit_or<T>{}));
-    EXPECT_EQ(reduced(put(values), Reduction::bit_xor), combined(values, T(0), std::bit_xor<T>{}));
+    EXPECT_EQ(reduced(put(few), ReduceOp::bit_or), combined(few, T(0), std::bit_or<T>{}));
+    EXPECT_EQ(reduced(put(values), ReduceOp::bit_xor), combined(values, T(0), std::bit_xor<T>{}));
   }
 }
 
@@ -229,8 +228,8 @@ TYPED_TEST(PrimitiveReductionOps, ArgReduceOfNothingAndOfParts) {
   using T = TypeParam;
   using primitives::Extreme;
   const auto none = device().template alloc<T>(0);
-  const T lowest = reduced_nothing<T>(primitives::Reduction::max);
-  const T highest = reduced_nothing<T>(primitives::Reduction::min);
+  const T lowest = reduced_nothing<T>(primitives::ReduceOp::max);
+  const T highest = reduced_nothing<T>(primitives::ReduceOp::min);
   EXPECT_EQ(found_extreme(none, Extreme::min), std::pair(highest, std::int64_t{-1}));
   EXPECT_EQ(found_extreme(none, Extreme::max), std::pair(lowest, std::int64_t{-1}));
   // What it gives for nothing is an element like any other.
@@ -269,7 +268,7 @@ TYPED_TEST(PrimitiveReductionOpsOfReals, ArgReduceOfZerosAndNans) {
 /// Segments of a range, some of them empty, and what each of them gives.
 TYPED_TEST(PrimitiveReductionOps, SegmentedReduce) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   for (const auto n : kPrimitiveLengths) {
     for (const std::int64_t segments : {1, 3, 1000}) {
       SCOPED_TRACE(::testing::Message() << n << " elements, " << segments << " segments");
@@ -281,7 +280,7 @@ TYPED_TEST(PrimitiveReductionOps, SegmentedReduce) {
         offsets.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n + 1)));
       std::sort(offsets.begin(), offsets.end());
       const auto x = put(values).slice(1, n);
-      for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max}) {
+      for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max}) {
         std::vector<T> expected(static_cast<std::size_t>(segments + 2), T(7));
         for (std::int64_t s = 0; s < segments; ++s) {
           const auto begin = offsets[static_cast<std::size_t>(s)],
@@ -290,9 +289,9 @@ TYPED_TEST(PrimitiveReductionOps, SegmentedReduce) {
           result = reduced_nothing<T>(reduction);
           for (auto i = begin; i < end; ++i) {
             const T value = values[static_cast<std::size_t>(i + 1)];
-            result = reduction == Reduction::sum   ? static_cast<T>(result + value)
-                     : reduction == Reduction::min ? std::min(result, value)
-                                                   : std::max(result, value);
+            result = reduction == ReduceOp::sum   ? static_cast<T>(result + value)
+                     : reduction == ReduceOp::min ? std::min(result, value)
+                                                  : std::max(result, value);
           }
         }
         const auto around = put(std::vector<T>(static_cast<std::size_t>(segments + 2), T(7)));
@@ -308,7 +307,7 @@ TYPED_TEST(PrimitiveReductionOps, SegmentedReduce) {
 /// Offsets are cut at the ends of the elements; nothing outside of these is read.
 TYPED_TEST(PrimitiveReductionOps, SegmentedReduceOfWrongOffsets) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   const auto whole = put(std::vector<T>{T(100), T(1), T(2), T(3), T(4), T(100)});
   constexpr std::int64_t kFar = std::int64_t{1} << 62;
   const auto offsets = put(std::vector<std::int64_t>{-1, 2, 1, 3, 9, -kFar, kFar, kFar});
@@ -323,18 +322,18 @@ TYPED_TEST(PrimitiveReductionOps, SegmentedReduceOfWrongOffsets) {
 
 TYPED_TEST(PrimitiveReductionOpsOfReals, SegmentedReduceOfInfinitiesAndNans) {
   using T = TypeParam;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   using Limits = std::numeric_limits<T>;
   constexpr T kInfinity = Limits::infinity();
   const auto x = put(std::vector<T>{T(1), Limits::quiet_NaN(), T(2), kInfinity, T(3)});
   const auto offsets = put(std::vector<std::int64_t>{0, 3, 3, 5});
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max}) {
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max}) {
     const auto result = device().template alloc<T>(3);
     primitives::on(device()).segmented_reduce(x, offsets, result, reduction).get();
     const auto values = device().download(result);
     EXPECT_TRUE(std::isnan(values[0]));
     EXPECT_EQ(values[1], reduced_nothing<T>(reduction));
-    EXPECT_EQ(values[2], reduction == Reduction::min ? T(3) : kInfinity);
+    EXPECT_EQ(values[2], reduction == ReduceOp::min ? T(3) : kInfinity);
   }
 }
 
@@ -361,6 +360,7 @@ TYPED_TEST(PrimitiveReductionOpsOfReals, SegmentedSumsAreCloseAndTheSameEachTime
 
 TEST_F(BadArguments, OfReductions) {
   using namespace primitives;
+  using primitives::ReduceOp;
   const auto b = put(std::vector<double>(16)), c = put(std::vector<double>(16));
   const auto with = [](auto op, auto change, Errc code = Errc::invalid) {
     change(op);
@@ -369,12 +369,12 @@ TEST_F(BadArguments, OfReductions) {
   auto three_bytes = x;
   three_bytes.bytes = 3;
 
-  const Reduce reduce{DType::f64, Reduction::sum, 0, 16, x, b.operand()};
+  const Reduce reduce{DType::f64, ReduceOp::sum, 0, 16, x, b.operand()};
   EXPECT_TRUE(reduce.check().ok());
   with(reduce, [](auto& op) { op.n = -1; });
   with(reduce, [](auto& op) { op.n = 17; });
-  with(reduce, [](auto& op) { op.reduction = static_cast<Reduction>(7); });
-  for (const auto of_bits : {Reduction::bit_and, Reduction::bit_or, Reduction::bit_xor})
+  with(reduce, [](auto& op) { op.reduction = static_cast<ReduceOp>(7); });
+  for (const auto of_bits : {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor})
     with(reduce, [=](auto& op) { op.reduction = of_bits; });
   with(reduce, [&](auto& op) { op.x = absent; });
   with(reduce, [&](auto& op) { op.x = unaligned; });
@@ -400,15 +400,14 @@ TEST_F(BadArguments, OfReductions) {
   with(
       arg, [](auto& op) { op.dtype = DType::u8; }, Errc::unsupported);
 
-  const SegmentedReduce segmented{DType::f64, Reduction::sum, 0,          16, 8,
-                                  x,          b.operand(),    c.operand()};
+  const SegmentedReduce segmented{DType::f64, ReduceOp::sum, 0, 16, 8, x, b.operand(), c.operand()};
   EXPECT_TRUE(segmented.check().ok());
   with(segmented, [](auto& op) { op.n = -1; });
   with(segmented, [](auto& op) { op.n = 17; });
   with(segmented, [](auto& op) { op.segments = -1; });
   with(segmented, [](auto& op) { op.segments = 16; });
   with(segmented, [](auto& op) { op.segments = std::numeric_limits<std::int64_t>::max(); });
-  with(segmented, [](auto& op) { op.reduction = Reduction::product; });
+  with(segmented, [](auto& op) { op.reduction = ReduceOp::prod; });
   with(segmented, [&](auto& op) { op.x = absent; });
   with(segmented, [&](auto& op) { op.offsets = absent; });
   with(segmented, [&](auto& op) { op.result = absent; });

@@ -10,7 +10,7 @@ using wire::checker;
 Result<void> ReduceByKey::check() const {
   auto checks = checker(*this);
   checks.require(on_failure <= OnFailure::report, "unknown on_failure")
-      .require(reduction <= Reduction::bit_xor, "unknown reduction");
+      .require(reduction <= ReduceOp::bit_xor, "unknown reduction");
   if (!checks.ok()) return checks.result();
   if (!kIntegers.has(value_dtype))
     return Error{Errc::unsupported, 0,

@@ -9,8 +9,8 @@ using wire::checker;
 Result<void> Scan::check() const {
   return checker(*this)
       .require(scanning <= Scanning::exclusive, "unknown scanning")
-      .require(reduction <= Reduction::bit_xor, "unknown reduction")
-      .require(reduction < Reduction::bit_and || kIntegers.has(dtype),
+      .require(reduction <= ReduceOp::bit_xor, "unknown reduction")
+      .require(reduction < ReduceOp::bit_and || kIntegers.has(dtype),
                "the bits of floating-point numbers are not combined")
       .holds("x", x, n)
       .holds("y", y, n)
@@ -24,8 +24,8 @@ Result<void> ScanByKey::check() const {
     return Error{Errc::unsupported, 0,
                  std::string(kName) + ": values are neither integers of 32 or 64 bits nor reals"};
   checks.require(scanning <= Scanning::exclusive, "unknown scanning")
-      .require(reduction <= Reduction::bit_xor, "unknown reduction")
-      .require(reduction < Reduction::bit_and || kIntegers.has(value_dtype),
+      .require(reduction <= ReduceOp::bit_xor, "unknown reduction")
+      .require(reduction < ReduceOp::bit_and || kIntegers.has(value_dtype),
                "the bits of floating-point numbers are not combined");
   if (!checks.ok()) return checks.result();
   const auto size = size_of(value_dtype);

@@ -5,7 +5,7 @@
 namespace troupe::host::cuda {
 namespace {
 
-using primitives::Reduction;
+using primitives::ReduceOp;
 using primitives::Scanning;
 
 /// How elements of T are scanned. Integers are scanned as unsigned ones.
@@ -13,7 +13,7 @@ template <class T, class Op>
 kernels::Scanned<Summand<T>> scanned(const Op& op, const Call& call) {
   using S = Summand<T>;
   auto neutral_bits = static_cast<S>(neutral<T>(op.reduction));
-  if (std::is_floating_point_v<T> && op.reduction == Reduction::sum)
+  if (std::is_floating_point_v<T> && op.reduction == ReduceOp::sum)
     neutral_bits = static_cast<S>(-0.0);  // it does not change -0
   return {{op.reduction, std::is_signed_v<T>},
           op.scanning == Scanning::exclusive,
@@ -32,7 +32,7 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
     auto* const y = call.at<S>(op.y);
     const auto how = scanned<T>(op, call);
     if constexpr (std::is_integral_v<T>) {
-      if (op.reduction == Reduction::sum && how.initial.is_zero_value()) {
+      if (op.reduction == ReduceOp::sum && how.initial.is_zero_value()) {
         return queue_algorithm(call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
           return how.exclusive ? kernels::exclusive_sum(temporary, stream, op.n, x, y)
                                : kernels::inclusive_sum(temporary, stream, op.n, x, y);
@@ -63,11 +63,11 @@ Result<void> Primitives::warm_up_scans(DType dtype, std::int64_t n,
                                        const std::array<Operand, 4>& ranges, const Call& call) {
   const auto& [a, b, c, d] = ranges;
   for (const auto scanning : {Scanning::inclusive, Scanning::exclusive}) {
-    for (const auto reduction : {Reduction::sum, Reduction::max})
+    for (const auto reduction : {ReduceOp::sum, ReduceOp::max})
       TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, reduction, n, a, c, {}}, call));
   }
   return run(
-      primitives::ScanByKey{DType::u32, dtype, Scanning::inclusive, Reduction::sum, n, a, b, c, {}},
+      primitives::ScanByKey{DType::u32, dtype, Scanning::inclusive, ReduceOp::sum, n, a, b, c, {}},
       call);
 }
 

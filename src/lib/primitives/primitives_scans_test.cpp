@@ -8,7 +8,7 @@
 namespace troupe::test {
 namespace {
 
-using primitives::Reduction;
+using primitives::ReduceOp;
 using primitives::Scanning;
 
 template <class T>
@@ -24,37 +24,37 @@ TYPED_TEST_SUITE(PrimitiveScanOpsOfReals, Reals);
 constexpr Scanning kScannings[] = {Scanning::inclusive, Scanning::exclusive};
 
 template <class T>
-std::vector<Reduction> reductions_to_scan() {
-  std::vector<Reduction> all{Reduction::sum, Reduction::min, Reduction::max, Reduction::product};
+std::vector<ReduceOp> reductions_to_scan() {
+  std::vector<ReduceOp> all{ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::prod};
   if constexpr (std::integral<T>)
-    all.insert(all.end(), {Reduction::bit_and, Reduction::bit_or, Reduction::bit_xor});
+    all.insert(all.end(), {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor});
   return all;
 }
 
 /// Integers wrap around.
 template <class T>
-T scan_combined(Reduction reduction, T a, T b) {
+T scan_combined(ReduceOp reduction, T a, T b) {
   if constexpr (std::integral<T>) {
     const auto x = static_cast<BitsOf<T>>(a), y = static_cast<BitsOf<T>>(b);
     switch (reduction) {
-      case Reduction::sum: return static_cast<T>(x + y);
-      case Reduction::product: return static_cast<T>(x * y);
-      case Reduction::bit_and: return static_cast<T>(x & y);
-      case Reduction::bit_or: return static_cast<T>(x | y);
-      case Reduction::bit_xor: return static_cast<T>(x ^ y);
+      case ReduceOp::sum: return static_cast<T>(x + y);
+      case ReduceOp::prod: return static_cast<T>(x * y);
+      case ReduceOp::bit_and: return static_cast<T>(x & y);
+      case ReduceOp::bit_or: return static_cast<T>(x | y);
+      case ReduceOp::bit_xor: return static_cast<T>(x ^ y);
       default: break;
     }
   } else {
-    if (reduction == Reduction::sum) return a + b;
-    if (reduction == Reduction::product) return a * b;
+    if (reduction == ReduceOp::sum) return a + b;
+    if (reduction == ReduceOp::prod) return a * b;
     if (std::isnan(a)) return a;
     if (std::isnan(b)) return b;
   }
-  return reduction == Reduction::min ? (b < a ? b : a) : (a < b ? b : a);
+  return reduction == ReduceOp::min ? (b < a ? b : a) : (a < b ? b : a);
 }
 
 template <class T>
-std::vector<T> scanned(const std::vector<T>& x, Reduction reduction, Scanning scanning, T initial) {
+std::vector<T> scanned(const std::vector<T>& x, ReduceOp reduction, Scanning scanning, T initial) {
   std::vector<T> y;
   for (const auto value : x) {
     const auto with_it = scan_combined(reduction, initial, value);
@@ -65,7 +65,7 @@ std::vector<T> scanned(const std::vector<T>& x, Reduction reduction, Scanning sc
 }
 template <class K, class V>
 std::vector<V> scanned_by_key(const std::vector<K>& keys, const std::vector<V>& values,
-                              Reduction reduction, Scanning scanning, V initial) {
+                              ReduceOp reduction, Scanning scanning, V initial) {
   std::vector<V> results;
   for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
     for (end = begin + 1; end < keys.size() && keys[end - 1] == keys[end];) ++end;
@@ -79,10 +79,10 @@ std::vector<V> scanned_by_key(const std::vector<K>& keys, const std::vector<V>& 
 
 /// Numbers whose sums and products are exact: of floating type 0, 1 and -1.
 template <class T>
-std::vector<T> exact_to_scan(std::int64_t n, std::uint64_t seed, Reduction reduction) {
+std::vector<T> exact_to_scan(std::int64_t n, std::uint64_t seed, ReduceOp reduction) {
   if constexpr (std::integral<T>) {
     auto values = keys_of<T>(Keys::any, n, seed);
-    if (reduction == Reduction::product) {
+    if (reduction == ReduceOp::prod) {
       for (auto& value : values) value = static_cast<T>(value | T(1));  // an odd one stays odd
     }
     return values;
@@ -91,7 +91,7 @@ std::vector<T> exact_to_scan(std::int64_t n, std::uint64_t seed, Reduction reduc
     std::vector<T> values(static_cast<std::size_t>(n));
     for (auto& value : values) {
       const auto drawn = static_cast<int>(random() % 3) - 1;
-      value = static_cast<T>(reduction == Reduction::product ? (drawn == 0 ? 1 : drawn) : drawn);
+      value = static_cast<T>(reduction == ReduceOp::prod ? (drawn == 0 ? 1 : drawn) : drawn);
     }
     return values;
   }
@@ -173,14 +173,14 @@ TYPED_TEST(PrimitiveScanOpsOfReals, ScanRounds) {
     auto values = random_values<T>(n, 94);
     for (auto& value : values) value = std::abs(value);
     const std::vector<double> wide(values.begin(), values.end());
-    const double scale = scanned(wide, Reduction::sum, Scanning::inclusive, 0.5).back();
+    const double scale = scanned(wide, ReduceOp::sum, Scanning::inclusive, 0.5).back();
     const auto x = put(values), y = device().template alloc<T>(n);
     for (const auto scanning : kScannings) {
-      primitives::on(device()).scan(x, y, Reduction::sum, scanning, T(0.5));
+      primitives::on(device()).scan(x, y, ReduceOp::sum, scanning, T(0.5));
       const auto sums = device().download(y);
-      EXPECT_TRUE(close(sums, scanned(wide, Reduction::sum, scanning, 0.5), 100, scale));
+      EXPECT_TRUE(close(sums, scanned(wide, ReduceOp::sum, scanning, 0.5), 100, scale));
       for (int again = 0; again < 3; ++again) {
-        primitives::on(device()).scan(x, y, Reduction::sum, scanning, T(0.5));
+        primitives::on(device()).scan(x, y, ReduceOp::sum, scanning, T(0.5));
         EXPECT_EQ(bits_of(device().download(y)), bits_of(sums));
       }
     }
@@ -193,9 +193,9 @@ TYPED_TEST(PrimitiveScanOpsOfReals, ScanProductsRound) {
   auto values = random_values<T>(kCount, 95);
   for (auto& value : values) value = T(1) + value / T(1000);
   const std::vector<double> wide(values.begin(), values.end());
-  const auto expected = scanned(wide, Reduction::product, Scanning::inclusive, 1.0);
+  const auto expected = scanned(wide, ReduceOp::prod, Scanning::inclusive, 1.0);
   const auto y = device().template alloc<T>(kCount);
-  primitives::on(device()).scan(put(values), y, Reduction::product);
+  primitives::on(device()).scan(put(values), y, ReduceOp::prod);
   const auto products = device().download(y);
   for (std::size_t i = 0; i < products.size(); ++i) {
     const auto error = std::abs(static_cast<double>(products[i]) - expected[i]);
@@ -211,7 +211,7 @@ TYPED_TEST(PrimitiveScanOpsOfReals, ScanOfZerosInfinitiesAndNans) {
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
   const std::vector<T> values{T(0), T(-0.0), T(2), -kInfinity, T(1), kNan, T(-3), kInfinity};
   const auto x = put(values), y = device().template alloc<T>(std::ssize(values));
-  const auto check = [&](Reduction reduction, const std::vector<T>& expected) {
+  const auto check = [&](ReduceOp reduction, const std::vector<T>& expected) {
     primitives::on(device()).scan(x, y, reduction);
     const auto got = device().download(y);
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -223,10 +223,10 @@ TYPED_TEST(PrimitiveScanOpsOfReals, ScanOfZerosInfinitiesAndNans) {
       }
     }
   };
-  check(Reduction::min, {T(0), T(0), T(0), -kInfinity, -kInfinity, kNan, kNan, kNan});
-  check(Reduction::max, {T(0), T(0), T(2), T(2), T(2), kNan, kNan, kNan});
-  check(Reduction::sum, {T(0), T(0), T(2), -kInfinity, -kInfinity, kNan, kNan, kNan});
-  check(Reduction::product, {T(0), T(-0.0), T(-0.0), kNan, kNan, kNan, kNan, kNan});
+  check(ReduceOp::min, {T(0), T(0), T(0), -kInfinity, -kInfinity, kNan, kNan, kNan});
+  check(ReduceOp::max, {T(0), T(0), T(2), T(2), T(2), kNan, kNan, kNan});
+  check(ReduceOp::sum, {T(0), T(0), T(2), -kInfinity, -kInfinity, kNan, kNan, kNan});
+  check(ReduceOp::prod, {T(0), T(-0.0), T(-0.0), kNan, kNan, kNan, kNan, kNan});
 }
 
 /// Keys in runs of one to `longest` equal ones.
@@ -244,7 +244,7 @@ std::vector<K> keys_to_scan(std::int64_t n, std::uint64_t longest) {
 }
 
 template <class K, class V>
-void check_scan_by_key(std::int64_t n, std::uint64_t longest, Reduction reduction) {
+void check_scan_by_key(std::int64_t n, std::uint64_t longest, ReduceOp reduction) {
   const auto keys = keys_to_scan<K>(n, longest);
   const auto values = exact_to_scan<V>(n, 97, reduction);
   const auto on_device = put(keys);
@@ -269,8 +269,8 @@ TYPED_TEST(PrimitiveScanOps, ScanByKey) {
   for (const auto n : kPrimitiveLengths) {
     for (const std::uint64_t longest : {1, 5, 10'000, 3'000'000}) {
       if (static_cast<std::int64_t>(longest) > 4 * n) continue;
-      check_scan_by_key<std::int32_t, V>(n, longest, Reduction::sum);
-      check_scan_by_key<double, V>(n, longest, Reduction::min);
+      check_scan_by_key<std::int32_t, V>(n, longest, ReduceOp::sum);
+      check_scan_by_key<double, V>(n, longest, ReduceOp::min);
     }
   }
   for (const auto reduction : reductions_to_scan<V>()) {
@@ -286,7 +286,7 @@ TYPED_TEST(PrimitiveScanOps, ScanByKeyInPlaceFromAnInitialValue) {
   for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5000}, kManyElements}) {
     const auto keys = keys_to_scan<float>(n, 300);
     const auto on_device = put(keys);
-    for (const auto reduction : {Reduction::sum, Reduction::max}) {
+    for (const auto reduction : {ReduceOp::sum, ReduceOp::max}) {
       const auto values = exact_to_scan<V>(n, 98, reduction);
       for (const auto scanning : kScannings) {
         for (const auto place : kPlaces) {
@@ -316,6 +316,7 @@ TYPED_TEST(PrimitiveScanOpsOfReals, ScanByKeyGivesTheSameBitsAgain) {
 
 TEST_F(BadArguments, OfScans) {
   using namespace primitives;
+  using primitives::ReduceOp;
   const auto other = put(std::vector<double>(16)), third = put(std::vector<double>(16));
   const auto with = [](auto op, auto change, Errc code = Errc::invalid) {
     change(op);
@@ -324,12 +325,12 @@ TEST_F(BadArguments, OfScans) {
   auto three_bytes = x;
   three_bytes.bytes = 3;
 
-  const Scan scan{DType::i64, Scanning::inclusive, Reduction::bit_or, 8, x, x, {}};
+  const Scan scan{DType::i64, Scanning::inclusive, ReduceOp::bit_or, 8, x, x, {}};
   EXPECT_TRUE(scan.check().ok());
   with(scan, [](auto& op) { op.n = -1; });
   with(scan, [](auto& op) { op.n = 17; });
   with(scan, [](auto& op) { op.scanning = static_cast<Scanning>(2); });
-  with(scan, [](auto& op) { op.reduction = static_cast<Reduction>(7); });
+  with(scan, [](auto& op) { op.reduction = static_cast<ReduceOp>(7); });
   with(scan, [](auto& op) { op.dtype = DType::f64; });  // has no bits
   with(scan, [&](auto& op) { op.x = absent; });
   with(scan, [&](auto& op) { op.y = absent; });
@@ -341,14 +342,14 @@ TEST_F(BadArguments, OfScans) {
       scan, [](auto& op) { op.dtype = DType::f16; }, Errc::unsupported);
 
   const ScanByKey by_key{
-      DType::i32,      DType::f64, Scanning::exclusive, Reduction::sum, 16, other.operand(), x,
+      DType::i32,      DType::f64, Scanning::exclusive, ReduceOp::sum, 16, other.operand(), x,
       third.operand(), {}};
   EXPECT_TRUE(by_key.check().ok());
   with(by_key, [](auto& op) { op.n = -1; });
   with(by_key, [](auto& op) { op.n = 17; });
   with(by_key, [](auto& op) { op.scanning = static_cast<Scanning>(2); });
-  with(by_key, [](auto& op) { op.reduction = static_cast<Reduction>(7); });
-  with(by_key, [](auto& op) { op.reduction = Reduction::bit_xor; });  // of f64
+  with(by_key, [](auto& op) { op.reduction = static_cast<ReduceOp>(7); });
+  with(by_key, [](auto& op) { op.reduction = ReduceOp::bit_xor; });  // of f64
   with(by_key, [&](auto& op) { op.keys = absent; });
   with(by_key, [](auto& op) { op.keys.bytes = 60; });
   with(by_key, [&](auto& op) { op.values = absent; });

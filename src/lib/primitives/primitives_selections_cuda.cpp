@@ -4,7 +4,7 @@
 
 namespace troupe::host::cuda {
 
-using primitives::Reduction;
+using primitives::ReduceOp;
 
 Result<void> Primitives::give_count(const Operand& cell, const Call& call) {
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(cell), state(call.queue()).count(), sizeof(std::int64_t),
@@ -99,7 +99,7 @@ Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& 
               op.capacity, call.at<U>(op.values), call.at<std::uint64_t>(op.lengths), own.count()};
           return kernels::reduce_runs(temporary, stream, op.n, call.at<const U>(op.x),
                                       meaning(op.dtype), kNoValues,
-                                      Combine<std::uint64_t>{Reduction::sum, false}, runs);
+                                      Combine<std::uint64_t>{ReduceOp::sum, false}, runs);
         });
   }));
   return give_count(op.count, call);
@@ -125,7 +125,7 @@ Result<void> Primitives::warm_up_selections(DType dtype, std::int64_t n,
   }
   for (const auto value_dtype : {DType::u32, DType::u64}) {
     TROUPE_CUDA_PROPAGATE(run(primitives::ReduceByKey{dtype, value_dtype, OnFailure::report,
-                                                      Reduction::sum, n, half, a, b, c, more, d},
+                                                      ReduceOp::sum, n, half, a, b, c, more, d},
                               call));
   }
   return {};

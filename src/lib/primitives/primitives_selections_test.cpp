@@ -167,22 +167,22 @@ TYPED_TEST(PrimitiveSelectionOps, RunLengthEncode) {
 
 /// The reductions of integers, by loops over the bits.
 template <class V>
-V combined_by_hand(primitives::Reduction reduction, V a, V b) {
-  using primitives::Reduction;
+V combined_by_hand(primitives::ReduceOp reduction, V a, V b) {
+  using primitives::ReduceOp;
   const auto x = static_cast<BitsOf<V>>(a), y = static_cast<BitsOf<V>>(b);
   switch (reduction) {
-    case Reduction::sum: return static_cast<V>(x + y);
-    case Reduction::product: return static_cast<V>(x * y);
-    case Reduction::min: return std::min(a, b);
-    case Reduction::max: return std::max(a, b);
-    case Reduction::bit_and: return static_cast<V>(x & y);
-    case Reduction::bit_or: return static_cast<V>(x | y);
+    case ReduceOp::sum: return static_cast<V>(x + y);
+    case ReduceOp::prod: return static_cast<V>(x * y);
+    case ReduceOp::min: return std::min(a, b);
+    case ReduceOp::max: return std::max(a, b);
+    case ReduceOp::bit_and: return static_cast<V>(x & y);
+    case ReduceOp::bit_or: return static_cast<V>(x | y);
     default: return static_cast<V>(x ^ y);
   }
 }
 
 template <class K, class V>
-void check_reduce_by_key(std::int64_t n, std::uint64_t longest, primitives::Reduction reduction) {
+void check_reduce_by_key(std::int64_t n, std::uint64_t longest, primitives::ReduceOp reduction) {
   SCOPED_TRACE(::testing::Message() << n << ", runs of up to " << longest << ", reduction "
                                     << static_cast<int>(reduction));
   const auto keys = values_in_runs<K>(n, longest);
@@ -210,17 +210,17 @@ void check_reduce_by_key(std::int64_t n, std::uint64_t longest, primitives::Redu
 }
 
 TYPED_TEST(PrimitiveSelectionOps, ReduceByKey) {
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   for (const auto n : kPrimitiveLengths) {
-    check_reduce_by_key<TypeParam, std::int32_t>(n, 5, Reduction::sum);
-    check_reduce_by_key<TypeParam, std::uint64_t>(n, 10'000, Reduction::sum);
+    check_reduce_by_key<TypeParam, std::int32_t>(n, 5, ReduceOp::sum);
+    check_reduce_by_key<TypeParam, std::uint64_t>(n, 10'000, ReduceOp::sum);
   }
 }
 
 TYPED_TEST(PrimitiveSelectionOpsOfIntegers, ReduceByKeyWithEachReduction) {
-  using primitives::Reduction;
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max, Reduction::product,
-                               Reduction::bit_and, Reduction::bit_or, Reduction::bit_xor}) {
+  using primitives::ReduceOp;
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::prod,
+                               ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {
     check_reduce_by_key<std::int32_t, TypeParam>(1000, 9, reduction);
     check_reduce_by_key<double, TypeParam>(65'537, 9, reduction);
   }
@@ -304,7 +304,7 @@ TYPED_TEST(PrimitiveSelectionOps, WithoutRoomFailOrTell) {
                         [&](const auto& room, OnFailure on_failure) {
                           const auto keys = device().template alloc<T>(room.length());
                           return primitives::on(device()).reduce_by_key(
-                              runs, ones, keys, room, primitives::Reduction::sum, on_failure);
+                              runs, ones, keys, room, primitives::ReduceOp::sum, on_failure);
                         });
 }
 
@@ -367,6 +367,7 @@ TEST_F(BadArgumentsOfSelections, OfFlagged) {
 
 TEST_F(BadArgumentsOfSelections, OfRuns) {
   using namespace primitives;
+  using primitives::ReduceOp;
   const Unique unique{DType::f64, OnFailure::error, 0, 16, 16, x, other.operand(), cell.where};
   check_common(unique);
   check_room(unique);
@@ -386,11 +387,11 @@ TEST_F(BadArgumentsOfSelections, OfRuns) {
   with(encode, [](auto& op) { op.lengths = op.values; });
 
   const ReduceByKey reduce{
-      DType::f64, DType::i64,      OnFailure::error, Reduction::sum,   16,        16,
+      DType::f64, DType::i64,      OnFailure::error, ReduceOp::sum,    16,        16,
       x,          other.operand(), third.operand(),  fourth.operand(), cell.where};
   check_common(reduce);
   check_room(reduce);
-  with(reduce, [](auto& op) { op.reduction = static_cast<Reduction>(7); });
+  with(reduce, [](auto& op) { op.reduction = static_cast<ReduceOp>(7); });
   for (const auto dtype : {DType::f32, DType::f64, DType::u8})
     with(
         reduce, [&](auto& op) { op.value_dtype = dtype; }, Errc::unsupported);

@@ -236,7 +236,7 @@ TYPED_TEST(PrimitiveOps, FollowOneAnother) {
     middle.push_back(device().template alloc<T>(1));
     primitives::on(device()).sort(x, sorted.back());
     primitives::on(device()).reduce(sorted.back().slice(n / 2, 1), middle.back(),
-                                    primitives::Reduction::sum);
+                                    primitives::ReduceOp::sum);
     expected.push_back(taken(
         keys, sorted_places(keys, primitives::Order::ascending))[static_cast<std::size_t>(n / 2)]);
   }

@@ -48,8 +48,8 @@ Result<void> Convert::check() const {
 Result<void> TransformReduce::check() const {
   auto checks = checker(*this);
   return takes(checks, op, dtype)
-      .require(reduction <= Reduction::bit_xor, "unknown reduction")
-      .require(reduction < Reduction::bit_and || kIntegers.has(dtype),
+      .require(reduction <= ReduceOp::bit_xor, "unknown reduction")
+      .require(reduction < ReduceOp::bit_and || kIntegers.has(dtype),
                "the bits of floating-point numbers are not reduced")
       .holds("x", x, n)
       .holds("result", result, std::int64_t{1})

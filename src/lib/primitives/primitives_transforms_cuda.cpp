@@ -5,7 +5,7 @@ namespace troupe::host::cuda {
 
 using primitives::Binary;
 using primitives::kNarrowFloats;
-using primitives::Reduction;
+using primitives::ReduceOp;
 using primitives::Unary;
 
 Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
@@ -102,7 +102,7 @@ Result<void> Primitives::warm_up_transforms(DType dtype, std::int64_t n,
        {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64, DType::f16})
     TROUPE_CUDA_PROPAGATE(run(primitives::Convert{dtype, y_dtype, n, a, c}, call));
   TROUPE_CUDA_PROPAGATE(
-      run(primitives::TransformReduce{dtype, Unary::square, Reduction::sum, n, a, d}, call));
+      run(primitives::TransformReduce{dtype, Unary::square, ReduceOp::sum, n, a, d}, call));
   kernels::Copies one;
   (void)one.add(call.at(a), call.at(d), d.bytes);
   TROUPE_CUDA_TRY(kernels::copy(services_.launch(call.queue()), one));

@@ -12,7 +12,7 @@ namespace troupe::test {
 namespace {
 
 using primitives::Binary;
-using primitives::Reduction;
+using primitives::ReduceOp;
 using primitives::Unary;
 
 template <class T>
@@ -228,7 +228,7 @@ TYPED_TEST(PrimitiveTransforms, ReduceWhatIsExact) {
     const auto result = device().template alloc<T>(1);
     primitives::on(device()).transform_reduce(x, result, Unary::square).get();
     EXPECT_EQ(device().download(result), std::vector<T>{squares});
-    primitives::on(device()).transform_reduce(x, result, Unary::absolute, Reduction::max).get();
+    primitives::on(device()).transform_reduce(x, result, Unary::absolute, ReduceOp::max).get();
     EXPECT_EQ(device().download(result), std::vector<T>{largest});
   }
 }
@@ -246,14 +246,14 @@ TYPED_TEST(PrimitiveTransformsOfIntegers, ReduceAnyBits) {
   }
   const auto x = put(values);
   const auto result = device().template alloc<T>(1);
-  const auto reduced = [&](Unary op, Reduction reduction) {
+  const auto reduced = [&](Unary op, ReduceOp reduction) {
     primitives::on(device()).transform_reduce(x, result, op, reduction).get();
     return device().download(result)[0];
   };
-  EXPECT_EQ(reduced(Unary::square, Reduction::sum), sum);
-  EXPECT_EQ(reduced(Unary::bit_not, Reduction::bit_and), all_and);
-  EXPECT_EQ(reduced(Unary::bit_not, Reduction::bit_xor), all_xor);
-  EXPECT_EQ(reduced(Unary::negate, Reduction::min), smallest);
+  EXPECT_EQ(reduced(Unary::square, ReduceOp::sum), sum);
+  EXPECT_EQ(reduced(Unary::bit_not, ReduceOp::bit_and), all_and);
+  EXPECT_EQ(reduced(Unary::bit_not, ReduceOp::bit_xor), all_xor);
+  EXPECT_EQ(reduced(Unary::negate, ReduceOp::min), smallest);
 }
 
 TYPED_TEST(PrimitiveTransformsOfReals, ReduceRounded) {
@@ -277,7 +277,7 @@ TYPED_TEST(PrimitiveTransformsOfReals, ReduceRounded) {
   EXPECT_EQ(device().download(result), first) << "other bits in the second run";
 
   values[4711] = std::numeric_limits<T>::quiet_NaN();
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max}) {
+  for (const auto reduction : {ReduceOp::sum, ReduceOp::min, ReduceOp::max}) {
     primitives::on(device())
         .transform_reduce(put(values), result, Unary::absolute, reduction)
         .get();
@@ -336,6 +336,7 @@ TEST_F(PrimitiveTransformsCopies, OfBuffersOfNumbers) {
 
 TEST_F(BadArguments, OfPrimitiveTransforms) {
   using namespace primitives;
+  using primitives::ReduceOp;
   const auto b = put(std::vector<double>(16)), c = put(std::vector<double>(16));
   const auto with = [](auto op, auto change, Errc code = Errc::invalid) {
     change(op);
@@ -377,13 +378,13 @@ TEST_F(BadArguments, OfPrimitiveTransforms) {
   with(
       convert, [](auto& op) { op.dtype = DType::u8; }, Errc::unsupported);
 
-  const TransformReduce reduce{DType::f64, Unary::square, Reduction::sum, 16, x, b.operand()};
+  const TransformReduce reduce{DType::f64, Unary::square, ReduceOp::sum, 16, x, b.operand()};
   EXPECT_TRUE(reduce.check().ok());
   with(reduce, [](auto& op) { op.n = -1; });
   with(reduce, [](auto& op) { op.n = 17; });
   with(reduce, [](auto& op) { op.op = Unary::bit_not; });
-  with(reduce, [](auto& op) { op.reduction = static_cast<Reduction>(7); });
-  with(reduce, [](auto& op) { op.reduction = Reduction::bit_or; });
+  with(reduce, [](auto& op) { op.reduction = static_cast<ReduceOp>(7); });
+  with(reduce, [](auto& op) { op.reduction = ReduceOp::bit_or; });
   with(reduce, [](auto& op) { op.result = op.x; });
   with(reduce, [&](auto& op) { op.result = absent; });
 }

@@ -77,16 +77,16 @@ using Summand = typename std::conditional_t<std::is_floating_point_v<T>, std::ty
 using primitives::neutral;
 
 /// What a reduction combines two elements by.
-inline primitives::Binary combination(primitives::Reduction reduction) noexcept {
+inline primitives::Binary combination(primitives::ReduceOp reduction) noexcept {
   using primitives::Binary;
-  using primitives::Reduction;
+  using primitives::ReduceOp;
   switch (reduction) {
-    case Reduction::min: return Binary::min;
-    case Reduction::max: return Binary::max;
-    case Reduction::product: return Binary::multiply;
-    case Reduction::bit_and: return Binary::bit_and;
-    case Reduction::bit_or: return Binary::bit_or;
-    case Reduction::bit_xor: return Binary::bit_xor;
+    case ReduceOp::min: return Binary::min;
+    case ReduceOp::max: return Binary::max;
+    case ReduceOp::prod: return Binary::multiply;
+    case ReduceOp::bit_and: return Binary::bit_and;
+    case ReduceOp::bit_or: return Binary::bit_or;
+    case ReduceOp::bit_xor: return Binary::bit_xor;
     default: return Binary::add;
   }
 }

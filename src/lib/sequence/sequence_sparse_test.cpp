@@ -187,7 +187,7 @@ TEST(SequencesOfSparse, Reduce) {
   expect_the_same_each_time(some,
                             [&] { primitives::on(device()).segmented_reduce(x, offsets, some); });
   expect_the_same_each_time(
-      one, [&] { primitives::on(device()).reduce(x, one, primitives::Reduction::product); });
+      one, [&] { primitives::on(device()).reduce(x, one, primitives::ReduceOp::prod); });
   expect_the_same_each_time(
       index, [&] { primitives::on(device()).arg_reduce(x, one, index, primitives::Extreme::max); });
 }
