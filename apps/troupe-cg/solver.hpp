@@ -388,7 +388,7 @@ class Solver final : public Share {
     report.relative_error = relative_to(solution_norm_, reduced(kCheck2));
   }
 
-  /// Of the square of a norm; nothing is nothing, also relative to nothing.
+  /// Divides the root of `squared` by `norm`. The result is 0 if `squared` is 0, also if `norm` is.
   static double relative_to(double norm, double squared) {
     return squared == 0 ? 0 : std::sqrt(squared) / norm;
   }

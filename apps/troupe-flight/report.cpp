@@ -43,7 +43,7 @@ std::string list(const std::vector<int>& ranks) {
   return ranks.size() > kShown ? text + fmt::format(" and {} more", ranks.size() - kShown) : text;
 }
 
-/// What an operation has so many of.
+/// The count of an operation, with its unit: collectives for a bundle, else elements.
 std::string amount(const std::string& name, std::uint64_t count) {
   return fmt::format("{} {}", count, name == "collective.bundle" ? "collectives" : "elements");
 }

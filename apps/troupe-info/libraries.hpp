@@ -13,7 +13,7 @@ namespace troupe::info {
 /// cannot be opened: [{"library", "stands_on": [{"name", "version", "file"}], "error"}].
 nlohmann::json open_libraries(Device& device);
 
-/// Those of open_libraries() that are not installed.
+/// The names of the libraries that open_libraries() found not installed.
 std::set<std::string> missing_of(const nlohmann::json& libraries);
 
 /// The libraries of rank 0 as text, and of other ranks those that differ.

@@ -160,7 +160,8 @@ int run(Runtime& runtime) {
   world.agree(world.rank() == 0 ? app::check_report_file(file) : Result<void>());
   if (runtime.config().flag("operations")) {
     const auto table = operations();
-    // Of all engines, whatever is installed here; to open a library writes a line of log.
+    // The table covers all engines, installed here or not. It opens no library, because opening one
+    // writes a line of log.
     const auto text = operations_text(table, runtime.device().info().engine, {});
     world.agree(world.rank() != 0 ? Result<void>() : show(runtime.config(), text, table));
     return kExitSuccess;

@@ -23,8 +23,8 @@ struct OrderedFault {
 class Device;
 class Runtime;
 
-/// Those that this rank is to suffer, until they have struck. At the end it says which have not.
-/// One thread at a time.
+/// Holds the faults ordered for this rank until they have struck. The destructor logs a warning for
+/// each fault whose iteration the program did not reach. One thread at a time.
 class FaultsOfRank {
  public:
   FaultsOfRank() = default;

@@ -132,8 +132,8 @@ struct SaveOptions {
   std::string directory;   ///< seen by all ranks; empty: nothing is written, nothing read
   std::string name;        ///< the states lie in directory/name; empty: the program's name
   std::int64_t every = 0;  ///< steps between states on disk; 0: only when the run is asked to stop
-  /// What the run goes on from: the newest good state there is, no state at all, or that of a step,
-  /// which is one of the program's newest run that has left any.
+  /// The state that the run starts from: kNewest, the newest good one; kNever, none; or a step, for
+  /// the state which the program's newest run with saved states wrote at that step.
   std::int64_t restart = kNewest;
   bool partner = false;  ///< copy each commit into the memory of another rank, on another node
                          ///< where there is one

@@ -8,8 +8,8 @@ namespace troupe {
 
 namespace detail {
 
-/// What a Timeline names, counted by its references: whether it still counts, and the work for it
-/// that is under way on other threads. Any thread.
+/// The state that all copies of a Timeline share, with a reference count: if the timeline still
+/// counts, and how much work for it is under way on other threads. Any thread.
 class TimelineState {
  public:
   enum class Standing : std::uint8_t {
@@ -75,9 +75,9 @@ class TimelineState {
   std::atomic<std::uint64_t> starts_{0};
 };
 
-/// What the calling thread works for; nullptr: for no run.
+/// The timeline that the calling thread works for; nullptr if it works for no run.
 [[nodiscard]] TimelineState* bound_timeline() noexcept;
-/// The calling thread works for this from now on. What it worked for.
+/// Makes the calling thread work for `timeline`. Returns the one that it worked for before.
 TimelineState* bind_timeline(TimelineState* timeline) noexcept;
 
 /// The calling thread works for a timeline, or for none, as long as this lives.
@@ -116,7 +116,7 @@ class Errand {
     timeline_->release();
   }
 
-  /// What it waited for is there.
+  /// The future that the work waited for has resolved: the work counts as active from now on.
   void begin() noexcept {
     if (timeline_ == nullptr || count_ != Count::waiting) return;
     timeline_->activate_waiting();
@@ -131,10 +131,10 @@ class Errand {
 
 }  // namespace detail
 
-/// What code of a World::run works for: the steps from one commit to the next, or to the fault that
-/// undoes them. The thread of the run has one; functions given to futures, coroutines and messages
-/// to actors of this rank take that of the thread that gives them. Any other thread is told by the
-/// program:
+/// The part of a World::run that a thread works for: the steps from one commit to the next, or to
+/// the fault that undoes them. The thread of the run has a timeline; functions given to futures,
+/// coroutines and messages to actors of this rank take the timeline of the thread that gives them.
+/// The program sets the timeline of any other thread:
 ///
 ///     world.run(state, [&](std::int64_t step) {
 ///       std::thread helper([&, timeline = world.timeline()] {
@@ -178,7 +178,7 @@ class Timeline {
     detail::Binding binding_;
   };
 
-  /// Of the calling thread. For World.
+  /// The timeline that the calling thread works for. For World.
   [[nodiscard]] static Timeline of_this_thread() noexcept {
     return Timeline(detail::bound_timeline());
   }

@@ -181,8 +181,8 @@ class World : public Collectives {
   void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step,
            const RunOptions& options = {});
 
-  /// What the calling thread works for: within a step the steps since the last commit, for threads
-  /// of the program's own (see Timeline::Scope); elsewhere none.
+  /// The timeline that the calling thread works for: within a step that of the steps since the last
+  /// commit, elsewhere none. The program hands it to its own threads (see Timeline::Scope).
   [[nodiscard]] static Timeline timeline() noexcept { return Timeline::of_this_thread(); }
 
   // States beside GPU memory. run() does all this by itself.

@@ -310,7 +310,8 @@ Result<void> Observer::send_missing(const std::string& missing,
   std::vector<std::ofstream> received(mpi_->rank() == 0 ? missing.size() : 0);
   for (std::size_t rank = 0; rank < received.size(); ++rank) {
     if (missing[rank] != '1') continue;
-    // What cannot be opened shows at the end: the others wait in what follows.
+    // Go on if the file cannot be opened, and report it after the loop below: the other ranks wait
+    // in its all_to_all().
     const auto file =
         ipc::create_trusted(part_name(trace_file_, static_cast<int>(rank)) + ".received", 0666);
     if (file.ok())

@@ -202,7 +202,7 @@ TEST(Observe, MetricsAreThoseThatAreDocumented) {
     EXPECT_EQ(value("troupe_recoveries_total"), 1);
     EXPECT_GT(value("troupe_recovery_seconds_total", "replace"), 0);
     EXPECT_GE(value("troupe_commits_total"), 3);
-    // That of step 10 may not be on disk yet when the device host is killed in step 12.
+    // The state of step 10 may not be on disk yet when the device host is killed in step 12.
     EXPECT_GE(value("troupe_saved_states_total", "pinned"), 2);
     EXPECT_GE(value("troupe_saved_bytes_total", "pinned"), 2.0 * ranks * kSavedBytes);
     EXPECT_GT(value("troupe_saving_seconds_total", "pinned"), 0);

@@ -129,7 +129,7 @@ TEST_F(BadArguments, AreRememberedForWhoLooksLater) {
   EXPECT_TRUE(device().take_error().ok()) << "it is taken once";
 }
 
-/// What the program has named is called by its name.
+/// Messages call a buffer by the name that the program gave it.
 TEST_F(BadArguments, NameTheBuffersThatHaveNames) {
   const auto pressure = device().alloc<double>(8, "pressure"), rest = device().alloc<double>(9);
   const auto message = device().vector().multiply(pressure, rest, rest).wait().error().message;

@@ -98,7 +98,7 @@ def attention(random, dtype, call):
     stats = torch.logsumexp(scale * q @ all_k.mT + mask, -1)
     stats = torch.where(blind[..., 0], -math.inf, stats)
     if not ON_CUDA and random.integers(2):
-        # What no query sees may be anything.
+        # Keys and values that no query sees may hold anything: spoil them.
         of_all = seen.expand(sizes["batch"], sizes["heads_q"], sizes["queries"], keys)
         unseen = ~of_all.reshape(sizes["batch"], heads_kv, -1, keys).any(2).transpose(1, 2)
         for name, dim in (("k", sizes["dim_qk"]), ("v", sizes["dim_v"])):

@@ -7,8 +7,8 @@ namespace {
 
 using memory::FaultKind;
 
-/// What each step of the run does: all the host collectives there are, with values that show which
-/// step they are of. Throws if ranks of different steps meet.
+/// Calls every host collective once, with values that name the step. Fails if a collective brings
+/// ranks of different steps together. Each step of the run does this.
 void exchange(Context& c, Collectives& ranks, std::int64_t step) {
   const auto same = [&](bool holds, const char* what) {
     c.expect(holds, std::string(what) + " brings ranks of different steps together");

@@ -3,8 +3,8 @@
 
 #include "mpi_tests.hpp"
 
-// What a program passes that cannot be is an exception, which all ranks have where all have to
-// know: never an abort, and never a rank that the others wait for.
+// Wrong arguments of a program throw an exception, on all ranks if all ranks have to know of it.
+// They never abort the job, and never leave the other ranks waiting.
 
 namespace troupe::test {
 namespace {

@@ -127,7 +127,7 @@ void saved_states(Context& c) {
     fs::rename(fs::path(folder.path()) / "sum" / "run-2", fs::path(folder.path()) / "other");
   }
   c.world().barrier();
-  // What the second run has saved is, under another name, of a first one.
+  // Under the name "other", the states that the second run saved count as those of a first run.
   Sum other(c);
   const SaveOptions elsewhere{.directory = folder.path(), .name = "other", .every = 6};
   c.expect(other.run(20, elsewhere, 4) == 14,

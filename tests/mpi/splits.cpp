@@ -50,7 +50,7 @@ struct Grid {
   }
 };
 
-/// What is refused before anything is submitted is an error like any other: nobody can miss it.
+/// A call that is refused before it submits anything leaves an unread error like any other.
 void refusals(Context& c, Group& group) {
   auto& device = c.device();
   const auto data = device.alloc<float>(8);

@@ -8,8 +8,8 @@
 
 #include "mpi_tests.hpp"
 
-// What functions of futures, threads and actors do for the steps of a run, and errors that come
-// when nobody waits for them any more.
+// Work that functions of futures, threads and actors do for the steps of a run, and errors that
+// occur when nobody waits for them any more.
 
 namespace troupe::test {
 namespace {
@@ -89,8 +89,8 @@ Future<void> add_behind(Future<void> until, StepSum* sum,
   *outcome = sum->add().wait().code();
 }
 
-/// What was begun in a step, and goes on when the run has gone back to before it, is refused, and
-/// nobody's error.
+/// A step begins work, and the run goes back to before that step. Commands that the work submits
+/// afterwards are refused, and the refusals do not count as unread errors.
 void undone(Context& c) {
   StepSum sum(c);
   const auto adder = c.runtime().actors().spawn<Adder>({.name = "adder"});

@@ -234,7 +234,8 @@ TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
 
 // Nothing is left
 
-/// What lies in /dev/shm, but for what MPI jobs and other tests that run meanwhile put there.
+/// The names of the files in /dev/shm, without those of MPI jobs and of the torture test, which may
+/// run at the same time.
 std::set<std::string> shared_files() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
@@ -268,7 +269,7 @@ std::vector<std::string> shared_mappings() {
   return found;
 }
 
-/// What is not there is not taken: the kernel would end the rank.
+/// The rank refuses to allocate more pinned memory than the machine has: the kernel would kill it.
 TEST(Pinned, MoreMemoryThanThereIsIsRefused) {
   DeviceRig rig({"--standby", "off"});
   const auto bytes = 2 * static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *

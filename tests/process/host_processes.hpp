@@ -48,7 +48,7 @@ inline std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-/// Whether the process has not ended, be it that nobody has waited for it yet.
+/// True if the process has not ended. A zombie, which nobody has waited for yet, has ended.
 inline bool is_alive(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(file, line);) {

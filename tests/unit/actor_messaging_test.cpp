@@ -291,7 +291,7 @@ TEST_F(ActorMessaging, AQuestionThatWasNotSentIsNoAnswer) {
   EXPECT_EQ(ActorRef<Clerk>().try_ask(Length{}, 1s).code(), Errc::stopped);
 }
 
-// What messages are sent for, and failures that nobody waits for
+// The timelines that messages are sent for, and failures that nobody waits for
 
 struct WorksFor {};
 struct WorkLater {

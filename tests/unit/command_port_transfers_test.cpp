@@ -332,7 +332,8 @@ TEST(Transfers, FailuresOfDeliveriesAreQuiet) {
   EXPECT_TRUE(rig.port.take_error());
 }
 
-/// Whoever waits for a fence, as the end of the program does, looks then what has failed.
+/// The end of the program waits for a fence and then reads the errors, so a request must enter its
+/// error before the fence passes.
 TEST(Transfers, AFenceBehindARequestPassesWhenItsErrorIsKnown) {
   PortRig rig;
   CommandPort::Request request(rig.port);

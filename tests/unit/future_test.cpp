@@ -214,7 +214,7 @@ TEST(Future, WhatAFunctionThrowsIsTheErrorOfItsFuture) {
   });
   EXPECT_EQ(of_troupe.wait().code(), Errc::out_of_memory);
   EXPECT_EQ(account.entered.size(), 3u);
-  // What get() throws was entered when its command failed.
+  // The error that get() throws was entered when its function failed, and is not entered again.
   const auto passed = Future<void>(Result<void>()).then([&] { (void)after.get(); });
   EXPECT_FALSE(account.entered[0].first.read->load()) << "it is only passed on";
   EXPECT_EQ(passed.wait().code(), Errc::internal);

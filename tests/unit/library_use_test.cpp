@@ -1,4 +1,4 @@
-// Which modules of libraries outside troupe the device hosts of a rank load: all the same.
+// All device hosts of a rank load the same modules of libraries outside troupe.
 #include "rank/device/host/library_use.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 using Module = decltype(wire::LibraryStamp::module);
 
-/// What a host says that it has loaded, or is told to load, for the rank's first library.
+/// The module of the rank's first library that a host reports as loaded, or is told to load.
 Module& module_of(const HostLink& host) {
   return host.header().libraries.front().module;
 }

@@ -73,7 +73,8 @@ TEST(Process, ReapSaysHowItEnded) {
   EXPECT_EQ(child.pid(), -1);
 }
 
-/// What is opened next has a number above 2, and closed ones stay closed to who uses them.
+/// fill_standard_descriptors() keeps the numbers 0 to 2 from files that are opened later. Reading
+/// or writing through a standard descriptor that was closed still fails.
 TEST(Process, ClosedStandardDescriptorsAreNobodyElses) {
   EXPECT_EQ(output_of({"closed", "1", "2"}), "4 no output no errors");
   EXPECT_EQ(output_of({"closed", "2"}), "4 no errors");

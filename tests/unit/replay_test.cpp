@@ -101,7 +101,8 @@ TEST(Replay, AnUpdateDoesBehindWhatMadeItsInput) {
   for (const auto& future : chain) EXPECT_TRUE(future.wait().ok());
 }
 
-/// What runs again must find the file as it was.
+/// A read of a file runs again on the next device host only if no write that was in flight may have
+/// changed the file.
 TEST(Replay, OperationsOnFilesRunAgainWhereTheFileIsAsItWas) {
   ReplayRig rig;
   HostEnd host(rig.link);

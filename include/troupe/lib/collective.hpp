@@ -11,7 +11,7 @@
 /// place. `World` submits them; a record's header carries the epoch they belong to.
 namespace troupe::collective {
 
-/// What is made of the ranks' elements.
+/// How a reduction combines the elements of all ranks.
 ///
 /// Numbers that are not finite: the cpu engine's min and max are NaN where any rank has NaN, and
 /// its avg of floats is finite where the mean is. NCCL promises neither: its min and max may leave

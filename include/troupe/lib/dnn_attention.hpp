@@ -93,9 +93,9 @@ struct AttentionGradients {
 /// has o = 0 and stats = -infinity, or sink[h] if there is a sink and the query is not behind
 /// length_q.
 ///
-/// What a query does not see has no part in its sums, nor in the gradients: it may be NaN. (A bias
-/// of minus infinity is a number: it makes a weight of 0, and 0 times NaN is NaN.) cuDNN multiplies
-/// what is masked by 0, so that there a NaN or an infinity in it may come through.
+/// Keys and values that a query does not see enter neither its sums nor the gradients, so they may
+/// be NaN. (A bias of minus infinity is a number: it makes a weight of 0, and 0 times NaN is NaN.)
+/// cuDNN multiplies masked elements by 0, so a NaN or an infinity in them may reach its results.
 ///
 /// Computed in f32; an engine may round p to the type of q before the second sum. The cpu engine
 /// has all of it. cuDNN refuses, as unsupported, some of it:

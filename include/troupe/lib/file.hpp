@@ -74,7 +74,7 @@ struct Write {
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  /// Of the file only a range is overwritten.
+  /// Only `done` is overwritten as a whole: the file keeps its bytes outside the written range.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &done ? sizeof(Done) : 0;
   }
@@ -119,8 +119,8 @@ struct Options {
   OnFailure on_failure = OnFailure::error;
 };
 
-/// What an operation on a path touches outside of memory. Of a path whose folder is not there:
-/// everything.
+/// The operands by which a file operation names its file (see outside.hpp). If the folder of the
+/// path cannot be found, `place` is outside::everything().
 struct Touched {
   Operand inode;  ///< of the file; absent: there is none yet
   Operand place;  ///< its name in its folder, where the file is or is made

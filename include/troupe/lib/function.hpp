@@ -113,7 +113,7 @@ class Function {
   Function(std::shared_ptr<const functions::LibraryFile> library, std::string name,
            const FunctionOptions& options)
       : library_(std::move(library)), name_(std::move(name)), options_(options) {}
-  /// Of a Function that FunctionLibrary::function() has made.
+  /// The library's file as FunctionLibrary noted it; nullptr in a default-constructed Function.
   [[nodiscard]] const std::shared_ptr<const functions::LibraryFile>& library() const noexcept {
     return library_;
   }

@@ -4,8 +4,9 @@
 
 #include <troupe/lib/operation.hpp>
 
-/// What an operation touches outside of device and pinned memory: a file, or whatever else code of
-/// the program's own works on. The operation names it by operands that are no memory:
+/// Operands for things outside of device and pinned memory that an operation reads or writes:
+/// files, or anything else that the program's own code works on. An operation declares them in the
+/// same list as its memory:
 ///
 ///     Operand file;  // = outside::thing(…)
 ///     static constexpr std::array kOperands{read("source", &Write::source),

@@ -48,6 +48,12 @@ using ScalarOf = std::type_identity_t<BasicScalarArg<Ref>>;
 
 namespace detail {
 
+/// True if the header that defines T has been included.
+template <class T>
+concept included = requires {
+  sizeof(T);
+};
+
 /// What a collective belongs to; nothing: it is none.
 struct Scope {
   Scope(std::uint32_t its_epoch = 0, std::uint32_t its_group = 0) noexcept
@@ -103,7 +109,7 @@ class Submitter {
   virtual Future<void> refuse_collective(Error error, const Scope&) {
     return refuse(std::move(error));
   }
-  /// What the program calls the buffer that the range lies in, for messages; empty: nothing.
+  /// The name that the program gave the range's buffer, for error messages; empty if it gave none.
   [[nodiscard]] virtual std::string name_of(const Operand&) const { return {}; }
   /// A cell of so many bytes. Errors: out_of_memory; unsupported where no values come back.
   virtual Result<ResultCell> result_cell(std::size_t bytes);

@@ -25,7 +25,7 @@ struct ContentId {
     }
     return digits;
   }
-  /// What text() has given; nothing: it has not.
+  /// Reads the digits that text() wrote; nullopt if text() cannot have written them.
   static std::optional<ContentId> of_text(std::string_view digits) noexcept {
     if (digits.size() != 32) return std::nullopt;
     std::uint64_t words[2] = {};

@@ -17,7 +17,7 @@ std::uint64_t available_memory();
 /// signal. Errors: out_of_memory, which names the limit.
 Result<void> check_file_size(const std::string& what, std::uint64_t bytes);
 
-/// Whether first to look for memory that is free.
+/// Tells take_pages() if it must find enough free memory before it takes any.
 enum class Look { never, first };
 /// Gives an empty file in memory its size and all of its pages: later a lack of them would be a
 /// SIGBUS. With Look::first it leaves a sixteenth of the memory to others, who are ended by the

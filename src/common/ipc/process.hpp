@@ -18,8 +18,8 @@ namespace troupe::ipc {
 /// they mean is for the ranks to decide; their device hosts end with them anyway.
 inline constexpr int kJobSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// What a child is started with. Signals have their default dispositions in it, and none is blocked
-/// but as stated below, whatever this process ignores or blocks.
+/// How a child is started. The child inherits no signal settings of this process: all dispositions
+/// are the default ones, and no signal is blocked except by blocks_job_signals.
 struct SpawnOptions {
   std::string program;                 ///< absolute path
   std::vector<std::string> arguments;  ///< without argv[0]

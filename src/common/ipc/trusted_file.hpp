@@ -23,7 +23,8 @@ struct TrustOptions {
   bool follows_links = false;
   /// The group of the file may write it too: some systems give each user a group and umask 002.
   bool group_may_write = false;
-  /// Whoever owns it: the user has named it or its folder, and may well run what others installed.
+  /// The file may belong to any user: the program's user named the file or its folder, and may well
+  /// run software that others installed.
   bool any_owner = false;
 };
 

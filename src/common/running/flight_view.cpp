@@ -26,7 +26,7 @@ Result<FlightView> FlightView::map(const UniqueFd& fd) {
   void* const address = ::mmap(nullptr, view.bytes_, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return ipc::system_error("mmap");
   view.data_ = static_cast<const std::byte*>(address);
-  // Whoever writes the segment may change the capacity after the check.
+  // Read once and kept: the process that writes the segment may change it after the check.
   const auto capacity = view.capacity_ =
       *const_cast<const volatile std::uint64_t*>(&view.header().capacity);
   // A capacity that makes flight_bytes() overflow is larger than the segment as well.

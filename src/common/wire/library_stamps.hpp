@@ -18,8 +18,8 @@ struct LibraryStamp {
   std::uint64_t fingerprint = 0;
   std::uint32_t lane = 0;  ///< its number in the process that says so; 0: it has none of its own
   std::uint32_t reserved = 0;
-  /// What the module of a library outside troupe is called by its contents. A device host that has
-  /// loaded one says so; later ones are told, and load no other. Zeros: none is known.
+  /// The content id of the module of a library outside troupe. A device host writes it once it has
+  /// loaded the module; the rank passes it on to later hosts, which load no other. Zeros: unknown.
   std::array<std::uint64_t, 2> module{};
 
   [[nodiscard]] std::string_view library() const noexcept {

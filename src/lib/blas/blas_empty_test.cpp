@@ -40,7 +40,7 @@ struct ScaledSum {
   bool may_lack = false;  ///< the cuda engine's library may not have it
 };
 
-/// Of vectors.
+/// The sums that multiply a matrix by a vector.
 template <class T>
 std::vector<ScaledSum<T>> sums_of_vectors() {
   using G = const GpuRef<T>&;
@@ -113,7 +113,7 @@ std::vector<ScaledSum<T>> sums_of_vectors() {
   return all;
 }
 
-/// Of matrices.
+/// The sums that combine matrices.
 template <class T>
 std::vector<ScaledSum<T>> sums_of_matrices() {
   using G = const GpuRef<T>&;

@@ -109,7 +109,8 @@ TEST_F(Files, AreWrittenAndReadInTheOrderOfTheProgram) {
   }
 }
 
-/// Whatever the operation before them waits for: it may leave the ring first, and be overtaken.
+/// The first file operation waits for slow kernels. The device host may take it out of the command
+/// ring until then, and must not let the next operation on the same file overtake it.
 TEST_F(Files, KeepTheirOrderBehindWhatTakesLong) {
   constexpr std::int64_t kSide = 300, kLength = kSide * kSide;
   const auto files = troupe::file::on(device());

@@ -38,7 +38,7 @@ class Loaded {
     if (!library) {
       auto error = library.error();
       error.message = "function.call: " + error.message;
-      // What a library lacks on this machine is no fault of the engine's.
+      // The program's library lacks something on this machine; no library of the engine failed.
       if (error.code == Errc::library) error.code = Errc::unsupported;
       return error;
     }

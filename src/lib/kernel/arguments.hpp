@@ -28,14 +28,14 @@ struct ModuleKey {
   std::uint64_t instance = 0;
   friend bool operator==(const ModuleKey&, const ModuleKey&) = default;
 };
-/// Of the module that an operation names.
+/// The key of the module that an operation names.
 template <class Op>
 ModuleKey key_of(const Op& op) {
   return {{op.image_id[0], op.image_id[1]}, op.instance};
 }
 
-/// What a device host tells of a module, so that a later one has it loaded: its key, then its
-/// image. Empty for one that is too large for that.
+/// Encodes a module as its key, then its image, so that a later device host can load it ahead of
+/// its first use. Empty if the image is too large for that.
 inline std::vector<std::byte> plan_of(const ModuleKey& key, std::span<const std::byte> image) {
   constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
   std::vector<std::byte> plan;

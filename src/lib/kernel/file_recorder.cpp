@@ -20,7 +20,8 @@ bool recording = false;
 std::map<std::string, wire::CompileInput> seen;
 thread_local bool looking = false;  ///< what look_at() opens is no input
 
-/// What the kernel tells of the machine is no source, and changes all the time.
+/// True for files in which the kernel describes the machine: they are no inputs of a compilation,
+/// and change all the time.
 bool is_of_the_kernel(std::string_view path) {
   return path.starts_with("/proc/") || path.starts_with("/sys/") || path.starts_with("/dev/");
 }

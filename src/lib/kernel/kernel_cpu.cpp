@@ -134,8 +134,8 @@ class KernelHalf final
     }
     return image;
   }
-  /// What is to be copied before a launch: buffers, and behind a buffer that is shorter than its
-  /// variable what the image has there.
+  /// Lists the copies to make before a launch: each bound buffer into its variable, and if the
+  /// buffer is shorter, the image's initial contents into the rest of the variable.
   static Result<std::vector<Variable>> variables_of(LoadedImage& image, const kernel::Inline& given,
                                                     const Call& call) {
     std::vector<Variable> all;

@@ -69,7 +69,8 @@ LoadedImage::~LoadedImage() {
   if (original_ != nullptr) ::dlclose(original_);
   if (module_ == nullptr) return;
   ::dlclose(module_);
-  // What stays loaded keeps its name: the descriptor's number must not come again.
+  // If dlclose() left the module loaded, keep the descriptor open: the loader knows the module by
+  // the descriptor's number, so no other file may get that number.
   if (::dlopen(name_of(fd_.get()).c_str(), RTLD_LAZY | RTLD_NOLOAD) != nullptr) (void)fd_.release();
 }
 
@@ -118,7 +119,8 @@ Result<void> LoadedImage::open_library(std::string_view named) {
     if (error.code == Errc::library) error.code = Errc::unsupported;
     return error;
   };
-  // What the library links is found from where it lies, and then known to the loader.
+  // Load the original first: the loader finds its dependencies relative to its path, and has them
+  // when the copy is loaded.
   const auto original = ipc::load_code(file, RTLD_NOW | RTLD_LOCAL);
   if (!original) return failed(original.error());
   original_ = *original;

@@ -42,8 +42,8 @@ class LoadedImage {
   [[nodiscard]] const troupe_kernel::Table* table() const noexcept { return table_; }
   /// A variable and its size; nullptr: there is none.
   [[nodiscard]] std::pair<void*, std::uint64_t> variable(const std::string& name) const;
-  /// What stands in a variable, which there is, before anything is bound to it or has run. The
-  /// first call loads the image once more; one thread at a time. Errors: invalid, io.
+  /// The contents of an existing variable before any kernel has run or any buffer was bound to it.
+  /// The first call loads the image once more; one thread at a time. Errors: invalid, io.
   Result<std::span<const std::byte>> initial(const std::string& name);
 
  private:

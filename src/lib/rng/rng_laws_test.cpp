@@ -153,7 +153,7 @@ TYPED_TEST(RngLaws, BetaOfExtremeShapes) {
     }
     return sum / static_cast<double>(kLawDraws);
   };
-  // Of such shapes all numbers are next to 0 or 1: seven standard errors.
+  // With such shapes all numbers are close to 0 or 1. The tolerance is seven standard errors.
   for (const double tiny : {1e-10, 1e-100, 1e-300, 1e-310, 5e-324}) {
     EXPECT_NEAR(mean_of(tiny, tiny), 0.5, 0.01) << tiny;
     EXPECT_NEAR(mean_of(tiny, 3 * tiny), 0.25, 0.01) << tiny;

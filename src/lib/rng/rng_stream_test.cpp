@@ -22,8 +22,8 @@ struct Words {
 enum class Kind { f32, u64, f64 };
 constexpr Kind kKinds[] = {Kind::f32, Kind::u64, Kind::f64};
 
-/// Which words a call uses, by how rng_kernels.cu deals the sequence out: a group of f64 takes two
-/// steps of its stream each time that the call comes to it.
+/// Adds to `all` the words that a call uses, in the way rng_kernels.cu deals out the sequence: each
+/// time a call for f64 comes to a group, it takes two steps of the group's stream.
 void add_words(const RandomOptions& options, Kind kind, std::uint64_t n, std::vector<Words>& all) {
   if (n == 0) return;
   const auto position = options.subsequence * rng::kSubsequenceStride + options.offset;
@@ -98,7 +98,7 @@ TEST(RngStreams, NeverGiveAWordTwiceWhateverIsTaken) {
     for (int i = 0; i < 60; ++i) {
       const auto kind = kKinds[random() % 3];
       auto n = random() % 3 == 0 ? all[random() % all.size()] : random() % 9000;
-      // What is left of a row, or nearly so.
+      // Take the rest of a row now and then, so that calls end at or near a row's end.
       if (random() % 4 == 0 && n < kRow) n = kRow - n;
       add_words(take(streams[random() % 2], kind, n), kind, n, words);
     }

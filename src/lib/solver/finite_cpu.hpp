@@ -6,8 +6,8 @@
 
 #include "lib/solver/solver_cpu.hpp"
 
-/// What operations that iterate look at before they begin: LAPACK's may never end with a matrix
-/// that has an infinite element, and its potrf takes what is not a number for a pivot.
+/// Checks for matrix elements that are infinite or NaN. Iterative operations make them first,
+/// because LAPACK may never end with such a matrix; its potrf accepts a NaN as a pivot.
 namespace troupe::host::cpu {
 
 template <class T>

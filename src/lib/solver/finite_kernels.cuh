@@ -4,11 +4,11 @@
 
 #include "device_host/engine/cuda/launch.hpp"
 
-/// What cuSOLVER does not look at: elements that are infinite or not numbers.
+/// Kernels that look for infinite elements and NaN, which cuSOLVER does not check for.
 namespace troupe::host::cuda::kernels {
 
-/// Which elements of a matrix count: all, or one half of a Hermitian one, of whose diagonal the
-/// real parts.
+/// The elements of a matrix that are checked: all, or one triangle of a Hermitian matrix, with only
+/// the real parts on its diagonal.
 enum class Counting { all, lower, upper };
 
 /// `batch` matrices, `stride` elements apart.

@@ -200,7 +200,7 @@ TYPED_TEST(SolverNotFinite, PivotOfCholeskyIsNotPositive) {
   EXPECT_EQ(device().take_error().code(), Errc::numeric);
 }
 
-/// What takes a fixed number of steps gives NaN, and no error.
+/// Factorisations with a fixed number of steps give results that are not finite, and no error.
 TYPED_TEST(SolverNotFinite, GoesThroughFactorisations) {
   using T = TypeParam;
   constexpr std::int64_t n = 3;

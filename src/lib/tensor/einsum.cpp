@@ -193,7 +193,7 @@ Result<Reduce> sum_lone(Term& operand, const std::string& letters, const std::st
     return refusal("'" + shown(letters) + "' is summed to '" + shown(kept) +
                    "' first, which needs " + std::to_string(elements) +
                    " elements of scratch memory");
-  // Of no elements it needs no scratch memory, but lies somewhere.
+  // A sum without elements needs no scratch memory, but must name some buffer: the operand's.
   sum.data = elements == 0 ? operand.data : scratch;
   if (elements > 0) sum.data.offset += used;
   sum.data.bytes = bytes;

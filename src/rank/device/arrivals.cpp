@@ -65,7 +65,8 @@ std::optional<Slowest> find_slowest(const std::vector<std::vector<Arrival>>& ran
     if (!meeting.ahead) {
       auto& tally = tallies[meeting.last];
       ++tally.last;
-      // Of a collective of which others were left out no more counts than the time since the last.
+      // Multiplying by stride stands for the collectives that were not kept. The waiting cannot be
+      // longer than the time since the last collective that was.
       const auto since = std::max(meeting.before_ns, ended_ns);
       const auto room = std::max<std::int64_t>(meeting.last_ns - ended_ns, 0);
       tally.waiting_ns +=

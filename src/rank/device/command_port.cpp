@@ -51,7 +51,8 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
 
 Result<void> CommandPort::admit(const detail::CommandView& command, bool delivers) const {
   if (ended_) return *ended_;
-  // What other ranks ask for belongs to an epoch, and to their steps.
+  // Commands that other ranks ask for belong to an epoch and to steps of those ranks: the timeline
+  // of this thread does not matter.
   const bool own = !delivers && command.within == 0;
   if (detail::bound_timeline() != timeline_ && own && !Passage::open()) [[unlikely]] {
     if (auto right = check_timeline(command); !right) return right;

@@ -283,7 +283,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     return tickets_.pending(ticket);
   }
   [[nodiscard]] std::string name_of(const Operand& range) const override;
-  /// Which buffer a range names, for messages.
+  /// Describes the buffer that a range names, for messages.
   [[nodiscard]] std::string describe(const Operand& range) const;
   /// True if a command with a tail of so many operands, of so many bytes in all, can be submitted.
   [[nodiscard]] bool takes(std::size_t tail, std::size_t bytes) const {
@@ -324,11 +324,13 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   Result<void> reserve(std::vector<Transfer>& list, const Operand& range, Access access);
   void give_back(std::vector<Transfer>& list, const Operand& range);
   Result<void> admit(const detail::CommandView& command, bool delivers) const;
-  /// Of a thread that does not work for the timeline of now. Errors: as of the public one.
+  /// Checks a command of a thread that does not work for the current timeline. Errors: as for the
+  /// public overload.
   [[nodiscard]] Result<void> check_timeline(const detail::CommandView& command) const;
   [[nodiscard]] std::optional<Error> trespass(std::string_view call, std::string_view name,
                                               const Operand& range) const;
-  /// What the calling thread does is undone, and its errors are nobody's.
+  /// True if the timeline that the calling thread works for is undone: the thread's commands are
+  /// refused, and its errors do not count as unread.
   [[nodiscard]] static bool works_for_undone() noexcept;
   Push push(const detail::CommandView& command, Future<void>& future);
   /// The device host does not know its library: see PortHeader::unknown.

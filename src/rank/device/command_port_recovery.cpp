@@ -223,7 +223,7 @@ std::optional<Error> CommandPort::obstacle(const wire::Command& command, const S
   const auto& lost = settled.lost_buffers;
   for (const auto& [range, access, name] : command.operands()) {
     const auto& operand = *range;
-    // What it writes there does not depend on what was there.
+    // A command that writes to a file, say, does not depend on the file's old contents.
     if (outside::is_outside(operand) && access != Access::read) continue;
     apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
     const bool gone = (operand.region & kPinnedRegion) != 0

@@ -1,6 +1,6 @@
 #include "rank/device/command_port.hpp"
 
-// Which threads may submit what while a run is under way; docs/recovery.md has the rule.
+// Checks if a thread may submit a command while a run is under way; docs/recovery.md has the rule.
 
 namespace troupe::rank_process {
 namespace {

@@ -52,7 +52,7 @@ std::uint32_t only_peer(std::span<const TailOperand> messages) {
 
 using Way = FlightRecorder::Way;
 
-/// Which way its messages go.
+/// The direction of an exchange's messages.
 Way way_of(std::span<const TailOperand> messages) {
   const auto sends =
       std::count_if(messages.begin(), messages.end(),

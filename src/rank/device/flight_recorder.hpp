@@ -66,7 +66,7 @@ class FlightRecorder {
   /// It goes on on another device host. Any thread.
   void repeated(std::uint64_t ticket) noexcept;
 
-  /// Which way the messages of an operation go.
+  /// The direction of an operation's messages.
   enum class Way : std::uint32_t { none, sends, receives, both };
 
   /// One record, as a dump holds it; times are 0 where it has not happened.

@@ -90,7 +90,7 @@ std::vector<TailOperand> JointAccess::joined(std::uint32_t overwritten, bool all
         other.end = part.end;
         if (!(other == part)) {
           if (!all_neighbours) break;
-          // What one of them does not overwrite is kept: it counts as read.
+          // If only one of the two is written, the other's bytes must be kept: count both as read.
           part = {part.end, part.read || other.read || part.written != other.written,
                   part.written || other.written, part.overwritten && other.overwritten};
         }

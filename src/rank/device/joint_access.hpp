@@ -24,7 +24,7 @@ class JointAccess {
   /// ranges, those that touch one another are joined, as what all of them together may be; no byte
   /// is ever named that no command names. Errors: unsupported (there are still too many).
   [[nodiscard]] Result<std::vector<TailOperand>> operands(std::uint32_t overwritten) const;
-  /// What one command can name.
+  /// The most ranges that one command can name.
   static constexpr std::size_t kMostRanges = wire::kMaxTail;
 
  private:

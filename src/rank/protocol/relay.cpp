@@ -9,7 +9,7 @@ using Kind = WorldMessage::Kind;
 
 namespace {
 
-/// Of several ranks' iterations the first and the last.
+/// Keeps only the parts of the ranks with the lowest and the highest iteration.
 void keep_first_and_last(std::vector<RankPart>& parts) {
   if (parts.size() <= 2) return;
   const auto [first, last] = std::minmax_element(

@@ -43,7 +43,7 @@ class RunLoop {
 
   using TimelineEnd = detail::TimelineState::Standing;
   using TimelinePtr = detail::StatePtr<detail::TimelineState>;
-  /// What is done from here on is done for another timeline; the one before stands as said.
+  /// Begins a new timeline for the work from here on; the one so far ends with standing `before`.
   void turn_timeline(TimelineEnd before);
   void end_timeline(TimelineEnd before);
   /// Waits for what other threads do for the steps so far: functions given to futures, messages to

@@ -6,7 +6,7 @@
 #include "rank/world/world_actor.hpp"
 #include "rank/world/world_core.hpp"
 
-// What a run's steps have other threads do, and errors that look as if they came by a fault.
+// Work that other threads do for a run's steps, and errors that look as if a fault caused them.
 // docs/recovery.md has the rule of timelines.
 
 namespace troupe::rank_process {
@@ -55,8 +55,8 @@ void RunLoop::settle_timeline() {
     const auto starts = timeline_->starts();
     until([&] { return timeline_->work().active == 0; });
     if (idle()) break;
-    // What commands and requests can resolve is resolved behind a fence. If that sets nothing in
-    // motion, the functions that are left wait for the program itself.
+    // Behind a fence, commands and requests have resolved all their futures. If that started no
+    // function, the functions that are left wait for promises of the program.
     const auto fence = port.fence().reached;
     until([&] { return fence.ready() && !port.resolving() && timeline_->work().active == 0; });
     if (idle() || timeline_->starts() == starts) break;

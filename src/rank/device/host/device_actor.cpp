@@ -390,7 +390,8 @@ void DeviceActor::on(WorldActive) {
 
 void DeviceActor::on(Revive) {
   reap();
-  // What the last host wrote to has to be nobody's before another one has it: at the next attempt.
+  // A host that is still ending may write to the memory that a new one would use. Do nothing: the
+  // world asks again after rejoin_after.
   if (!ending_.empty()) return;
   protocol_.revive(context().now());
 }

@@ -120,7 +120,7 @@ class DeviceProtocol {
 
  private:
   enum class Event : std::uint8_t;
-  /// Of a run since its newest commit.
+  /// The faults of a run since its newest commit.
   struct Costs {
     int lost = 0;     ///< device hosts
     int overdue = 0;  ///< operations that outlasted their deadline

@@ -66,7 +66,7 @@ class LibraryUse {
   HostRequests* requests_;
   WarmSet warm_;
   TuningFile tunings_;
-  /// Of libraries outside troupe, what the first host has loaded: LibraryStamp::module.
+  /// The module that the first host loaded for each library outside troupe, by the library's name.
   std::map<std::string, decltype(wire::LibraryStamp::module), std::less<>> modules_;
   std::map<std::string, OpenedLibrary> opened_;  ///< by name, as a device host has said last
   std::string lacking_;                          ///< what a device host has said last

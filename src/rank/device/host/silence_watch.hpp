@@ -10,9 +10,8 @@ namespace troupe::rank_process {
 
 /// How long a device host has said nothing, as far as regular looks have seen time pass.
 ///
-/// Of the time between two looks no more than `longest_look` counts. A machine that stands still,
-/// as virtual ones do, lets its processes go on in any order: what a device host could not do
-/// meanwhile is not late.
+/// The time between two looks counts as `longest_look` at most. A virtual machine may stand still
+/// and let its processes go on in any order afterwards; a device host is not late because of that.
 class SilenceWatch {
  public:
   explicit SilenceWatch(std::chrono::nanoseconds longest_look) : longest_look_(longest_look) {}
