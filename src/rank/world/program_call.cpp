@@ -4,13 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <unistd.h>
@@ -38,18 +35,13 @@ bool ask() {
   return depth.load(std::memory_order_acquire) >= 0;
 }
 
-/// The name of the function around an address, as a program would write it; empty if it has none.
-std::string name_at(void* address) {
+/// The function of MPI around an address, by the name that a program calls it by.
+std::optional<std::string> mpi_function_at(void* address) {
   Dl_info info{};
   // A frame's address is where the call returns to, which may be behind the end of a function.
-  if (::dladdr(static_cast<char*>(address) - 1, &info) == 0 || info.dli_sname == nullptr) return {};
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
-  return status == 0 ? plain.get() : info.dli_sname;
-}
-
-std::optional<std::string> mpi_call(std::string_view name) {
+  if (::dladdr(static_cast<char*>(address) - 1, &info) == 0 || info.dli_sname == nullptr)
+    return std::nullopt;
+  std::string_view name = info.dli_sname;
   if (name.starts_with("PMPI_")) name.remove_prefix(1);
   if (!name.starts_with("MPI_")) return std::nullopt;
   return std::string(name);
@@ -57,7 +49,7 @@ std::optional<std::string> mpi_call(std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string> call_of_main_thread() {
+std::optional<std::string> mpi_call_of_main_thread() {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   void* first[1];
@@ -73,13 +65,8 @@ std::optional<std::string> call_of_main_thread() {
   ::sigaction(SIGURG, &before, nullptr);
   if (!answered) return std::nullopt;
 
-  constexpr int kOfTheHandler = 2;  // its own frame, and the one from which it returns
-  const int count = depth.load(std::memory_order_acquire);
-  for (int i = count - 1; i >= kOfTheHandler; --i) {
-    if (auto call = mpi_call(name_at(frames[static_cast<std::size_t>(i)]))) return call;
-  }
-  for (int i = kOfTheHandler; i < count; ++i) {
-    if (auto name = name_at(frames[static_cast<std::size_t>(i)]); !name.empty()) return name;
+  for (int i = depth.load(std::memory_order_acquire) - 1; i >= 0; --i) {
+    if (auto call = mpi_function_at(frames[static_cast<std::size_t>(i)])) return call;
   }
   return std::nullopt;
 }

@@ -426,7 +426,7 @@ void WorldActor::look_at_program() {
   const auto wait = SteadyClock::time() - *since;
   if (wait < late_program_at_) return;
   late_program_at_ = 2 * wait;
-  const auto call = call_of_main_thread();
+  const auto call = mpi_call_of_main_thread();
   log::warn(
       "world",
       "a recovery has waited for {} s for this rank's program, which is {}{}: nothing interrupts "
@@ -439,7 +439,7 @@ void WorldActor::answer(std::uint32_t inquiry) {
   const auto where = core_->whereabouts().now();
   auto text = member_.spectator() ? "out of the world, " + where.text : where.text;
   if (where.since == TimePoint{}) {  // at work, by itself: a wait of troupe's has a name already
-    if (const auto call = call_of_main_thread()) text += ", in " + *call;
+    if (const auto call = mpi_call_of_main_thread()) text += ", in " + *call;
   }
   const auto& port = core_->device().port();
   const auto oldest = port.retired() + 1;
