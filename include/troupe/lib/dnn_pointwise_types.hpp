@@ -79,8 +79,15 @@ enum class ReduceOp : std::uint32_t {
   avg,
   norm1,  ///< sum of absolute values
   norm2,  ///< square root of the sum of squares
-  prod_without_zeros
+  prod_without_zeros,
+  add [[deprecated("ReduceOp::sum")]] = sum,
+  multiply [[deprecated("ReduceOp::prod")]] = prod,
+  minimum [[deprecated("ReduceOp::min")]] = min,
+  maximum [[deprecated("ReduceOp::max")]] = max,
+  average [[deprecated("ReduceOp::avg")]] = avg,
+  multiply_without_zeros [[deprecated("ReduceOp::prod_without_zeros")]] = prod_without_zeros
 };
+using Reduction [[deprecated("dnn::ReduceOp")]] = ReduceOp;
 inline constexpr std::uint32_t kReductions =
     static_cast<std::uint32_t>(ReduceOp::prod_without_zeros) + 1;
 
