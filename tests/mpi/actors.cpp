@@ -110,7 +110,7 @@ bool all_have_come(const std::vector<RemoteActor<Clerk>>& clerks, int sent) {
 }  // namespace
 
 /// Messages of all ranks to all actors: in order, none lost or twice, however slow the actor.
-void actors(Context& c) {
+TROUPE_MPI_CASE(actors) {
   constexpr int kNumbers = 3000;
   const auto clerk = publish_clerk(c, "clerk");
   const auto slow = publish_clerk(c, "slow", 4, 20us);
@@ -123,7 +123,7 @@ void actors(Context& c) {
     while (true) {
       const auto told = slow_ones[0].tell(Number{c.rank(), i});
       if (told.ok()) break;
-      c.require(told.code() == Errc::would_block, "a message to a slow actor cannot be told");
+      c.require_equal(told.code(), Errc::would_block, "a message to a slow actor cannot be told");
       ++full;
       std::this_thread::yield();
     }
@@ -132,27 +132,27 @@ void actors(Context& c) {
   c.expect(all_have_come(clerks, kNumbers), "numbers are missing");
   c.expect(all_have_come({slow_ones[0]}, kNumbers), "numbers to the slow actor are missing");
   for (int rank = 0; rank < c.size(); ++rank)
-    c.expect(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get() == rank,
-             "it is another rank's actor");
+    c.expect_equal(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get(), rank,
+                   "it is another rank's actor");
 
   // What a token names goes from device to device.
   auto mine = c.device().alloc<double>(1000);
   c.device().fill(mine, c.rank() + 1.0);
   const auto& next = clerks[static_cast<std::size_t>((c.rank() + 1) % c.size())];
-  c.expect(next.ask(AddUp{mine.token()}, kDeadline).get() == 1000 * (c.rank() + 1.0),
-           "a sum over a token's buffer is wrong");
+  c.expect_equal(next.ask(AddUp{mine.token()}, kDeadline).get(), 1000 * (c.rank() + 1.0),
+                 "a sum over a token's buffer is wrong");
   auto gone = mine.token();
   gone.generation += 7;
-  c.expect(next.ask(AddUp{gone}, kDeadline).wait().code() == Errc::stale,
-           "a token that names nothing does not say so");
+  c.expect_equal(next.ask(AddUp{gone}, kDeadline).wait().code(), Errc::stale,
+                 "a token that names nothing does not say so");
   (void)c.device().take_error();
   c.world().barrier();
   (void)c.device().take_error();  // that of the fetch which this rank's actor tried
 
   // Actors that there are not.
   const auto nobody = c.world().actor<Clerk>("nobody", Rank(c.size() - 1));
-  c.expect(nobody.ask(WhoAreYou{}, kDeadline).wait().code() == Errc::invalid,
-           "there is an actor 'nobody'");
+  c.expect_equal(nobody.ask(WhoAreYou{}, kDeadline).wait().code(), Errc::invalid,
+                 "there is an actor 'nobody'");
   c.expect(nobody.tell(Number{c.rank(), 0}).ok(), "a message cannot be told");
   (void)nobody.ask(WhoAreYou{}, kDeadline).wait();  // the answer comes behind the refusal
   const auto unread = c.device().unread_errors();
@@ -162,22 +162,21 @@ void actors(Context& c) {
   const auto error = c.device().take_error();
   c.expect(!error.ok() && error.code() == Errc::invalid,
            "a message that was not delivered is not told");
-  c.expect(
-      c.world().actor<Clerk>("clerk", Rank(c.size())).tell(Number{0, 0}).code() == Errc::peer_lost,
-      "there is an actor of a rank that there is not");
+  c.expect_equal(c.world().actor<Clerk>("clerk", Rank(c.size())).tell(Number{0, 0}).code(),
+                 Errc::peer_lost, "there is an actor of a rank that there is not");
   clerk.stop();
   clerk.wait_ended();
   c.world().barrier();
   c.expect(next.tell(Number{c.rank(), kNumbers}).ok(), "a message cannot be told");
-  c.expect(next.ask(WhoAreYou{}, kDeadline).wait().code() == Errc::stopped,
-           "an actor that has ended answers");
-  c.expect(c.device().take_error().code() == Errc::invalid,
-           "a message to an actor that has ended is not told");
+  c.expect_equal(next.ask(WhoAreYou{}, kDeadline).wait().code(), Errc::stopped,
+                 "an actor that has ended answers");
+  c.expect_equal(c.device().take_error().code(), Errc::invalid,
+                 "a message to an actor that has ended is not told");
 }
 
 /// Actors have nothing to do with epochs: while device hosts die and the world is re-formed they go
 /// on, and nothing of what they tell each other is lost.
-void actor_faults(Context& c) {
+TROUPE_MPI_CASE(actor_faults) {
   constexpr int kRounds = 4;
   publish_clerk(c, "clerk");
   const auto clerks = all_clerks(c, "clerk");
@@ -208,9 +207,9 @@ void actor_faults(Context& c) {
   const int total = *std::max_element(rounds.begin(), rounds.end());
   for (int i = sent; i < total; ++i)
     for (const auto& clerk : clerks) (void)tell_patiently(clerk, Number{c.rank(), i});
-  c.expect(unanswered == 0, std::to_string(unanswered) + " messages failed");
+  c.expect_equal(unanswered, 0, std::to_string(unanswered) + " messages failed");
   c.expect(all_have_come(clerks, total), "numbers are missing");
-  c.expect(c.device().unread_errors().count == 0, "an error of actors is unread");
+  c.expect_equal(c.device().unread_errors().count, 0, "an error of actors is unread");
   c.report("rank 0: " + std::to_string(total) + " rounds of messages in " +
            std::to_string(kRounds) + " recoveries");
   c.world().barrier();
@@ -218,7 +217,7 @@ void actor_faults(Context& c) {
 
 /// A rank is lost, and comes back: others' messages to it are refused meanwhile, and the actors of
 /// all others stay who they were, whatever their rank is now.
-void actor_members(Context& c) {
+TROUPE_MPI_CASE(actor_members) {
   const int me = c.rank(), all = c.size(), victim = 1;
   publish_clerk(c, "clerk");
   const auto clerks = all_clerks(c, "clerk");
@@ -246,24 +245,24 @@ void actor_members(Context& c) {
               "the loss goes unnoticed");
     if (me == victim) {
       c.expect(is_lost(clerks[0]), "the others are not gone for a spectator");
-      c.expect(clerks[victim].ask(WhoAreYou{}, kDeadline).get() == victim,
-               "a spectator has not its own actors");
+      c.expect_equal(clerks[victim].ask(WhoAreYou{}, kDeadline).get(), victim,
+                     "a spectator has not its own actors");
       (void)c.device().take_error();
       return;
     }
     c.expect(is_lost(lost), "a message to a lost rank is not refused");
     c.require(end_of_lost.wait_for(kDeadline), "the end of a lost rank's actor is not told");
-    c.expect(end_of_lost.wait().code() == Errc::peer_lost, "it has not ended with its rank");
+    c.expect_equal(end_of_lost.wait().code(), Errc::peer_lost, "it has not ended with its rank");
     c.expect(!end_of_other.ready(), "an actor that goes on is said to have ended");
-    c.expect(lost.ask(WhoAreYou{}, kDeadline).wait().code() == Errc::peer_lost,
-             "a question to a lost rank is not refused");
+    c.expect_equal(lost.ask(WhoAreYou{}, kDeadline).wait().code(), Errc::peer_lost,
+                   "a question to a lost rank is not refused");
     for (int rank = 0; rank < all; ++rank) {
       if (rank == victim) continue;
-      c.expect(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get() == rank,
-               "an actor that was found before the loss is another one now");
+      c.expect_equal(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get(), rank,
+                     "an actor that was found before the loss is another one now");
       const int now = rank < victim ? rank : rank - 1;
-      c.expect(c.world().actor<Clerk>("clerk", Rank(now)).ask(WhoAreYou{}, kDeadline).get() == rank,
-               "a rank of now is not the one of now");
+      c.expect_equal(c.world().actor<Clerk>("clerk", Rank(now)).ask(WhoAreYou{}, kDeadline).get(),
+                     rank, "a rank of now is not the one of now");
     }
     (void)c.device().take_error();
     c.world().barrier();
@@ -277,8 +276,8 @@ void actor_members(Context& c) {
   c.require(settle(c, 2), "the world is not whole again");
   (void)c.device().take_error();
   for (int rank = 0; rank < all; ++rank)
-    c.expect(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get() == rank,
-             "an actor does not answer again");
+    c.expect_equal(clerks[static_cast<std::size_t>(rank)].ask(WhoAreYou{}, kDeadline).get(), rank,
+                   "an actor does not answer again");
   c.world().barrier();
 }
 

@@ -101,8 +101,9 @@ class Machine {
   void expect_all(const GpuRef<double>& ref, std::int64_t expected, const std::string& what) {
     const auto values = c_->device().download(ref);
     const auto right = std::count(values.begin(), values.end(), static_cast<double>(expected));
-    c_->expect(right == kLength,
-               what + " is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
+    c_->expect_equal(
+        right, kLength,
+        what + " is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
   }
 
   Context* c_;
@@ -121,8 +122,8 @@ void run_round(Context& c, const std::vector<Strike>& plan, std::int64_t steps,
   machine.run(steps, commit_every);
   machine.check(steps, what);
   const auto recovered = c.world().recoveries().size() - before;
-  c.expect((recovered > 0) == !plan.empty(),
-           what + ": " + std::to_string(recovered) + " recoveries");
+  c.expect_equal((recovered > 0), !plan.empty(),
+                 what + ": " + std::to_string(recovered) + " recoveries");
   // A rollback goes back one or two commits at most, whatever the number of faults.
   const auto limit = steps + static_cast<std::int64_t>(recovered + 1) * (2 * commit_every + 2) +
                      static_cast<std::int64_t>(recovered) * 300;
@@ -135,7 +136,7 @@ void run_round(Context& c, const std::vector<Strike>& plan, std::int64_t steps,
 
 /// Without faults, then with faults at random: which steps, ranks, kinds and commit distances a
 /// seed decides.
-void checkpoint(Context& c) {
+TROUPE_MPI_CASE(checkpoint) {
   run_round(c, {}, 50, 7, "without faults");
   run_round(c, {}, 3, 100, "without a commit but the first");
   const auto kinds = c.device().info().engine == "cuda"
@@ -166,7 +167,7 @@ void checkpoint(Context& c) {
 
 /// The corners of a run: the first step, the step after the first commit, the very last step, every
 /// rank at once.
-void last_step(Context& c) {
+TROUPE_MPI_CASE(last_step) {
   const int last = c.size() - 1;
   run_round(c, {{0, 0, FaultKind::kill, ""}}, 20, 5, "a fault in the first step");
   run_round(c, {{5, last, FaultKind::kill, ""}}, 20, 5, "a fault right after the first commit");
@@ -180,7 +181,7 @@ void last_step(Context& c) {
 }
 
 /// One loss more than the budget allows ends the program; run_program() turns that into its status.
-void budget(Context& c) {
+TROUPE_MPI_CASE(budget) {
   Machine machine(c, {{3, 0, FaultKind::kill, ""}, {6, 0, FaultKind::kill, ""}});
   machine.run(20, 2);
   c.expect(false, "the run outlived its budget");

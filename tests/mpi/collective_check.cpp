@@ -16,17 +16,17 @@ void call_what_differs(Context& c) {
     c.require(future.wait_for(kDeadline), "a collective that differs does not resolve");
     const auto& outcome = future.wait();
     const auto text = outcome.ok() ? std::string("ok") : outcome.error().message;
-    c.expect(outcome.code() == Errc::invalid, "a collective that differs: " + text);
+    c.expect_equal(outcome.code(), Errc::invalid, "a collective that differs: " + text);
     for (const auto& word : words)
       c.expect(text.find(word) != std::string::npos, "no '" + word + "' in: " + text);
     for (const auto& other : c.world().gather_text(text))
-      c.expect(other == text, "another rank is told: " + other);
+      c.expect_equal(other, text, "another rank is told: " + other);
     // The numbers are as good as they were, and so is the world.
     c.device().fill(b, 1.0);
     c.world().all_reduce(b, ReduceOp::sum).get();
     for (const auto value : c.device().download(b))
-      c.expect(value == c.size(), "the collective after one that differed is wrong");
-    c.expect(c.device().download(a) == std::vector<double>(n, 2.0), "something was launched");
+      c.expect_equal(value, c.size(), "the collective after one that differed is wrong");
+    c.expect_equal(c.device().download(a), std::vector<double>(n, 2.0), "something was launched");
   };
   c.device().fill(a, 2.0);
   c.device().fill(narrow, 2.0f);
@@ -43,14 +43,14 @@ void call_what_differs(Context& c) {
                     {"rank 1: collective.broadcast of 64 f64, root 1", "root 0"});
   expect_difference(odd ? world.broadcast(a, Rank(0)) : world.all_reduce(a, ReduceOp::sum),
                     {"rank 1: collective.broadcast", "collective.all_reduce"});
-  c.expect(c.device().take_error().code() == Errc::invalid, "take_error() has not heard of it");
+  c.expect_equal(c.device().take_error().code(), Errc::invalid, "take_error() has not heard of it");
 }
 
 }  // namespace
 
 /// Among ranks of one host that needs no option, and messages, too, must be as long as they are
 /// expected to be.
-void collective_differences(Context& c) {
+TROUPE_MPI_CASE(collective_differences) {
   call_what_differs(c);
   if (c.rank() >= 2) return;
   const auto data = c.device().alloc<double>(n);
@@ -67,7 +67,7 @@ void collective_differences(Context& c) {
 
 /// With --check collectives all that is compared before it is submitted, also between hosts; and if
 /// one rank's call is refused for itself, it says why, and the others do not wait for it.
-void collective_check(Context& c) {
+TROUPE_MPI_CASE(collective_check) {
   call_what_differs(c);
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
   const bool odd = c.rank() == 1;
@@ -79,7 +79,7 @@ void collective_check(Context& c) {
       outcome.code() == Errc::invalid &&
           outcome.error().message.find("destination has 1 elements, not 64") != std::string::npos,
       "a collective that one rank refuses: " + (outcome.ok() ? "ok" : outcome.error().message));
-  c.expect(c.device().take_error().code() == Errc::invalid, "take_error() has not heard of it");
+  c.expect_equal(c.device().take_error().code(), Errc::invalid, "take_error() has not heard of it");
 }
 
 }  // namespace troupe::test

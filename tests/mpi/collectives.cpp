@@ -297,7 +297,7 @@ void ring(Context& c) {
     c.device().copy(next, token);
   }
   for (const auto value : c.device().download(token))
-    c.expect(value == me, "a token that went round is another");
+    c.expect_equal(value, me, "a token that went round is another");
 }
 
 /// Many collectives in a row without waiting: their order is the program's.
@@ -312,25 +312,25 @@ void stream(Context& c) {
     if (i % 50 == 0) c.device().blas().scal(2.0, x), expected *= 2;
   }
   for (const double value : c.device().download(x))
-    c.expect(value == expected, "a stream of collectives went wrong");
+    c.expect_equal(value, expected, "a stream of collectives went wrong");
 }
 
 void mismatches(Context& c) {
   const auto a = c.device().alloc<float>(8 * c.size() + 1), b = c.device().alloc<float>(8);
-  c.expect(c.ranks().all_gather(b, a).wait().code() == Errc::invalid,
-           "all_gather of unequal lengths");
-  c.expect(c.ranks().reduce_scatter(a, b, ReduceOp::sum).wait().code() == Errc::invalid,
-           "reduce_scatter of unequal lengths");
-  c.expect(c.ranks().all_to_all(a, b).wait().code() == Errc::invalid,
-           "all_to_all of unequal lengths");
+  c.expect_equal(c.ranks().all_gather(b, a).wait().code(), Errc::invalid,
+                 "all_gather of unequal lengths");
+  c.expect_equal(c.ranks().reduce_scatter(a, b, ReduceOp::sum).wait().code(), Errc::invalid,
+                 "reduce_scatter of unequal lengths");
+  c.expect_equal(c.ranks().all_to_all(a, b).wait().code(), Errc::invalid,
+                 "all_to_all of unequal lengths");
   const std::vector<std::int64_t> few(static_cast<std::size_t>(c.size()), 1);
-  c.expect(c.ranks().all_to_all<float>(a, few, b, few).wait().code() == Errc::invalid,
-           "all_to_all with counts that do not fit");
+  c.expect_equal(c.ranks().all_to_all<float>(a, few, b, few).wait().code(), Errc::invalid,
+                 "all_to_all with counts that do not fit");
   if (c.size() == 1) {
-    c.expect(c.ranks().gather(b, a, Rank(0)).wait().code() == Errc::invalid,
-             "gather of unequal lengths");
-    c.expect(c.ranks().scatter(a, b, Rank(0)).wait().code() == Errc::invalid,
-             "scatter of unequal lengths");
+    c.expect_equal(c.ranks().gather(b, a, Rank(0)).wait().code(), Errc::invalid,
+                   "gather of unequal lengths");
+    c.expect_equal(c.ranks().scatter(a, b, Rank(0)).wait().code(), Errc::invalid,
+                   "scatter of unequal lengths");
   }
   (void)c.device().take_error();
 }
@@ -377,15 +377,16 @@ void bundles(Context& c) {
     expect_values(c, gathered, "bundled gather",
                   [&](std::int64_t i) { return value(static_cast<int>(i / n), i % n); });
   // Wrong ones change nothing.
-  c.expect(bundle.submit().wait().code() == Errc::invalid, "an empty bundle");
+  c.expect_equal(bundle.submit().wait().code(), Errc::invalid, "an empty bundle");
   const auto refused = bundle.all_reduce(a, part.slice(0, 1), ReduceOp::sum);
   bundle.all_reduce(b, ReduceOp::sum);
   c.expect(bundle.submit().wait().code() == Errc::invalid && refused.wait().code() == Errc::invalid,
            "a bundle with a call that is refused");
   bundle.all_reduce(b, sum, ReduceOp::sum);
   bundle.broadcast(sum, Rank(0));
-  c.expect(bundle.submit().wait().code() == Errc::invalid, "a bundle that reads what it writes");
-  c.expect(bundle.send(b, Rank(0)).wait().code() == Errc::unsupported, "a message in a bundle");
+  c.expect_equal(bundle.submit().wait().code(), Errc::invalid,
+                 "a bundle that reads what it writes");
+  c.expect_equal(bundle.send(b, Rank(0)).wait().code(), Errc::unsupported, "a message in a bundle");
   (void)c.device().take_error();
   // Ranks of one host, and of one for NCCL, compare what they call.
   if (c.world().local_size() != c.world().size() || std::getenv("NCCL_HOSTID") != nullptr) return;
@@ -413,14 +414,14 @@ void host_values(Context& c) {
   c.require(std::ssize(odd) == c.size() && std::ssize(squares) == c.size(), "values are missing");
   for (int rank = 0; rank < c.size(); ++rank) {
     const auto i = static_cast<std::size_t>(rank);
-    c.expect(odd[i] == (rank % 2 == 1), "gather_values of bool");
-    c.expect(squares[i] == std::int64_t{rank} * rank, "gather_values of std::int64_t");
+    c.expect_equal(odd[i], (rank % 2 == 1), "gather_values of bool");
+    c.expect_equal(squares[i], std::int64_t{rank} * rank, "gather_values of std::int64_t");
   }
 }
 
 }  // namespace
 
-void collectives(Context& c) {
+TROUPE_MPI_CASE(collectives) {
   using Reducible =
       void (*)(Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t,
                std::int32_t, std::uint32_t, std::int64_t, std::uint64_t);
@@ -443,7 +444,7 @@ void collectives(Context& c) {
 
 /// The same in groups that work side by side, in one of all ranks in another order, and in one of
 /// one rank.
-void group_collectives(Context& c) {
+TROUPE_MPI_CASE(group_collectives) {
   const int me = c.world().rank();
   auto halves = c.world().split(me % 2), backwards = c.world().split(0, -me),
        alone = c.world().split(me);

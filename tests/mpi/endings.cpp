@@ -18,7 +18,7 @@ void stop_one(Context& c) {
 }  // namespace
 
 /// A job that has ended ends, although a rank does not answer.
-void silent_rank(Context& c) {
+TROUPE_MPI_CASE(silent_rank) {
   stop_one(c);
   while (c.world().wait_active().ok()) std::this_thread::sleep_for(1ms);
   const auto nop = c.world().device(Rank(2)).nop();  // of a rank that will never answer
@@ -27,7 +27,7 @@ void silent_rank(Context& c) {
 }
 
 /// The same in a run, whose ranks meet when the world ends.
-void silent_rank_in_run(Context& c) {
+TROUPE_MPI_CASE(silent_rank_in_run) {
   auto data = c.device().alloc<double>(1000);
   c.device().fill(data, 1.0);
   Checkpoint state(c.device());

@@ -4,7 +4,7 @@ namespace troupe::test {
 
 /// A collective that one rank does not call ends at its deadline, on all ranks. Their device hosts
 /// live on, whether or not a standby world is there.
-void absent(Context& c) {
+TROUPE_MPI_CASE(absent) {
   c.world().barrier();
   const auto before = c.world().recoveries().size();
   const auto epoch = c.world().epoch();
@@ -24,16 +24,17 @@ void absent(Context& c) {
     c.expect(!reads.wait().ok(), "what reads its result succeeds");
   }
   c.require(settle(c, before + 1), "the world does not come back");
-  c.expect(active_host() == host, "the device host was replaced");
+  c.expect_equal(active_host(), host, "the device host was replaced");
   c.expect(c.world().epoch().value > epoch.value, "the epoch did not change");
   const auto recoveries = c.world().recoveries();
-  c.expect(recoveries.size() == before + 1, "one absence is one recovery");
-  c.expect(recoveries.back().kind == "timeout", "its kind is said to be " + recoveries.back().kind);
+  c.expect_equal(recoveries.size(), before + 1, "one absence is one recovery");
+  c.expect_equal(recoveries.back().kind, "timeout",
+                 "its kind is said to be " + recoveries.back().kind);
   (void)c.device().take_error();
 }
 
 /// After an absence the way over the loss of a device host is as quick as ever.
-void loss_after_absence(Context& c) {
+TROUPE_MPI_CASE(loss_after_absence) {
   absent(c);
   const auto before = c.world().recoveries().size();
   c.world().wait_for_standbys(kDeadline);
@@ -46,17 +47,17 @@ void loss_after_absence(Context& c) {
   if (c.rank() == c.size() - 1) c.device().inject(memory::FaultKind::kill);
   c.require(settle(c, before + 1), "the world does not come back from a loss after that");
   const auto loss = c.world().recoveries().back();
-  c.expect(loss.kind == "kill", "the loss is said to be " + loss.kind);
+  c.expect_equal(loss.kind, "kill", "the loss is said to be " + loss.kind);
   const bool promoted = c.runtime().config().text("standby") == "world";
-  c.expect((loss.form_ms == 0) == promoted,
-           "forming the communicator took " + std::to_string(loss.form_ms) + " ms");
+  c.expect_equal((loss.form_ms == 0), promoted,
+                 "forming the communicator took " + std::to_string(loss.form_ms) + " ms");
   (void)c.device().take_error();
 }
 
 /// A fault beside a collective whose peer never comes. Ranks of one host do not launch it; between
 /// hosts it runs, and on a GPU no call reports the fault before it ends, which the deadline of
 /// operations sees to.
-void hidden_fault(Context& c) {
+TROUPE_MPI_CASE(hidden_fault) {
   c.world().barrier();
   const auto before = c.world().recoveries().size();
   const auto kept = c.device().alloc<double>(1000), data = c.device().alloc<double>(1000);
@@ -71,14 +72,14 @@ void hidden_fault(Context& c) {
     c.expect(!reduced.wait().ok(), "a collective of one rank alone succeeds");
   }
   c.require(settle(c, before + 1), "the world does not come back");
-  c.expect(c.device().download(kept) == std::vector<double>(1000, 5.0),
-           "what nobody was writing has changed");
+  c.expect_equal(c.device().download(kept), std::vector<double>(1000, 5.0),
+                 "what nobody was writing has changed");
   (void)c.device().take_error();
 }
 
 /// Lanes that do not drain within the grace period cost the device host, of their rank alone where
 /// no standby world is promoted.
-void stuck(Context& c) {
+TROUPE_MPI_CASE(stuck) {
   c.world().barrier();
   const auto before = c.world().recoveries().size();
   const auto host = active_host();
@@ -95,12 +96,12 @@ void stuck(Context& c) {
   c.require(settle(c, before + 1), "the world does not come back");
   for (const auto& future : futures)
     c.require(future.wait_for(kDeadline), "an operation past its deadline does not resolve");
-  c.expect((active_host() != host) == c.first(), "another device host than the stuck one went");
+  c.expect_equal((active_host() != host), c.first(), "another device host than the stuck one went");
   c.expect(b.valid() != c.first(), "what it was writing is not stale");
-  c.expect(c.device().download(a.slice(0, 10)) == std::vector<double>(10, 0.5),
-           "what nobody was writing has changed");
+  c.expect_equal(c.device().download(a.slice(0, 10)), std::vector<double>(10, 0.5),
+                 "what nobody was writing has changed");
   const auto recoveries = c.world().recoveries();
-  c.expect(recoveries.size() == before + 1, "one rank that is stuck is one recovery");
+  c.expect_equal(recoveries.size(), before + 1, "one rank that is stuck is one recovery");
   c.expect(recoveries.back().kind == "hang" && recoveries.back().rank == 0,
            "it is said to be " + recoveries.back().kind);
   (void)c.device().take_error();

@@ -30,7 +30,7 @@ void exchange(Context& c, Collectives& ranks, std::int64_t step) {
 
 /// A device host that dies keeps its rank from a host collective, in which the others wait: they go
 /// back with it, and the step is repeated on all ranks.
-void host_calls(Context& c) {
+TROUPE_MPI_CASE(host_calls) {
   auto& device = c.device();
   auto group = c.world().split(c.rank() % 2, c.rank());
   GpuRef<double> x;
@@ -63,14 +63,14 @@ void host_calls(Context& c) {
                    state.add("x", x);
                    state.add_value("calls", calls);
                  }});
-  c.expect(device.download(x) == std::vector<double>(100, 39.0), "x is of another step");
-  c.expect(calls == 40, std::to_string(calls) + " calls are counted");
+  c.expect_equal(device.download(x), std::vector<double>(100, 39.0), "x is of another step");
+  c.expect_equal(calls, 40, std::to_string(calls) + " calls are counted");
   c.expect(c.world().recoveries().size() >= before + 7, "the faults did not strike");
   exchange(c, c.world(), 99);  // outside of the run, they are in step
 }
 
 /// Ranks of a run that call different host collectives hear of it at once, all of them.
-void host_calls_differ(Context& c) {
+TROUPE_MPI_CASE(host_calls_differ) {
   auto data = c.device().alloc<double>(10);
   c.device().fill(data, 1.0);
   Checkpoint state(c.device());

@@ -24,7 +24,7 @@ struct Buffers {
 /// operations, also of a library whose queue has commands that wait for the collective, and what
 /// the last rank asks of the others by token. Only a message behind all that lets the last rank
 /// join, so a command that waited with the others would end in the time-out of this case.
-void independence(Context& c) {
+TROUPE_MPI_CASE(independence) {
   auto& device = c.device();
   auto& world = c.world();
   Buffers own(c);
@@ -57,7 +57,7 @@ void independence(Context& c) {
     for (int r = 0; r < last.value; ++r) {
       const auto at = static_cast<std::size_t>(r);
       done(world.fetch(ys[at], mine), "a fetch");
-      c.expect(device.download(mine).front() == 6.0 + r, "a fetch brings something else");
+      c.expect_equal(device.download(mine).front(), 6.0 + r, "a fetch brings something else");
       done(world.put(own.y, ys[at]), "a put");
       done(world.device(Rank(r)).blas().axpy(1.0, RemoteRef<double>(xs[at]),
                                              RemoteRef<double>(ys[at])),
@@ -66,28 +66,29 @@ void independence(Context& c) {
   }
   world.barrier();
   if (!joins_late) {
-    c.expect(device.download(own.y).front() == 1.0 + c.rank() + c.size(),
-             "what was put and added is something else");
+    c.expect_equal(device.download(own.y).front(), 1.0 + c.rank() + c.size(),
+                   "what was put and added is something else");
     c.expect(!reduced.ready(), "a collective ended without its last rank");
   }
   world.barrier();
   if (joins_late) reduced = world.all_reduce(own.reduced, ReduceOp::sum);
   done(reduced, "an all_reduce that all ranks have joined");
   const double expected = c.size() * (c.size() + 1) / 2;
-  c.expect(device.download(own.reduced).front() == expected, "a wrong sum over the ranks");
+  c.expect_equal(device.download(own.reduced).front(), expected, "a wrong sum over the ranks");
   if (!joins_late) {
     done(scaled, "what reads the result");
-    c.expect(device.download(own.reader).front() == 2 * expected, "the result is read too early");
+    c.expect_equal(device.download(own.reader).front(), 2 * expected,
+                   "the result is read too early");
     device.rng().uniform(own.x, {.seed = 7});
     const auto drawn = device.download(own.drawn), twice = device.download(own.drawn_twice);
-    c.expect(drawn == device.download(own.x), "random numbers are overwritten by the result");
-    c.expect(twice.front() == 1.0 + c.rank() + 2 * drawn.front(), "they are read too early");
+    c.expect_equal(drawn, device.download(own.x), "random numbers are overwritten by the result");
+    c.expect_equal(twice.front(), 1.0 + c.rank() + 2 * drawn.front(), "they are read too early");
   }
 }
 
 /// The first message between two ranks, which is when NCCL connects them, holds up nothing on the
 /// sender while the receiver has not come: it still serves what the receiver asks of it before.
-void first_message(Context& c) {
+TROUPE_MPI_CASE(first_message) {
   auto& device = c.device();
   auto& world = c.world();
   const auto data = device.alloc<double>(1000), own = device.alloc<double>(1000);
@@ -106,14 +107,14 @@ void first_message(Context& c) {
     if (c.rank() == last.value) {
       for (int r = 0; r < last.value; ++r) {
         done(world.fetch(all[static_cast<std::size_t>(r)], got), "a fetch");
-        c.expect(device.download(got).front() == 1.0 + r, "a fetch brings something else");
+        c.expect_equal(device.download(got).front(), 1.0 + r, "a fetch brings something else");
       }
     }
     world.barrier();
     if (c.rank() == last.value) message = world.receive(got, Rank(0));
     if (c.first() || c.rank() == last.value) done(message, "a message with both its ranks");
     if (c.rank() == last.value)
-      c.expect(device.download(got).front() == 1.0, "a message brings something else");
+      c.expect_equal(device.download(got).front(), 1.0, "a message brings something else");
   }
   const auto parts = device.alloc<double>(static_cast<std::size_t>(c.size()));
   const auto whole = device.alloc<double>(static_cast<std::size_t>(c.size()));
@@ -121,13 +122,14 @@ void first_message(Context& c) {
   done(world.all_to_all(parts, whole), "an all_to_all");
   const auto values = device.download(whole);
   for (int r = 0; r < c.size(); ++r)
-    c.expect(values[static_cast<std::size_t>(r)] == 1.0 + r, "an all_to_all brings something else");
+    c.expect_equal(values[static_cast<std::size_t>(r)], 1.0 + r,
+                   "an all_to_all brings something else");
 }
 
 /// Libraries load what they run when it is used first, and CUDA then waits for whatever runs on the
 /// GPU. Shapes, types and formats that nobody has used before are used while the others wait in a
 /// collective for the last rank, which comes only once all that is done.
-void first_use(Context& c) {
+TROUPE_MPI_CASE(first_use) {
   auto& device = c.device();
   auto& world = c.world();
   const auto reduced = device.alloc<double>(1000);
@@ -155,9 +157,9 @@ void first_use(Context& c) {
       const auto last = device.blas().gemm(
           a, b, ab, {.m = m, .n = n, .k = k, .transpose_b = blas::Transpose::yes});
       c.require(last.wait_for(kDeadline), "a product waits for a collective");
-      c.expect(device.download(ab) == std::vector<T>(static_cast<std::size_t>(m * n), T(k)),
-               "a product of ones is wrong");
-      c.expect(device.download(x)[0] == T(m * k), "a product with a vector is wrong");
+      c.expect_equal(device.download(ab), std::vector<T>(static_cast<std::size_t>(m * n), T(k)),
+                     "a product of ones is wrong");
+      c.expect_equal(device.download(x)[0], T(m * k), "a product with a vector is wrong");
     }
     const std::int64_t rows = 100;
     std::vector<std::int32_t> begin, column;
@@ -168,7 +170,7 @@ void first_use(Context& c) {
     const auto x = uploaded(std::vector<T>(rows, T(3))), y = device.alloc<T>(rows);
     const auto spmv = device.sparse().spmv(matrix, x, y);
     c.require(spmv.wait_for(kDeadline), "a sparse product waits for a collective");
-    c.expect(device.download(y) == std::vector<T>(rows, T(6)), "a sparse product is wrong");
+    c.expect_equal(device.download(y), std::vector<T>(rows, T(6)), "a sparse product is wrong");
   };
   use(1.0f);
   use(1.0);
@@ -176,12 +178,12 @@ void first_use(Context& c) {
   world.barrier();
   if (joins_late) sum = world.all_reduce(reduced, ReduceOp::sum);
   c.require(sum.wait_for(kDeadline), "a collective that all have joined does not end");
-  c.expect(device.download(reduced).front() == c.size(), "a wrong sum over the ranks");
+  c.expect_equal(device.download(reduced).front(), c.size(), "a wrong sum over the ranks");
 }
 
 /// A collective that waits keeps neither the ring nor the table of commands from being used again
 /// and again.
-void long_wait(Context& c) {
+TROUPE_MPI_CASE(long_wait) {
   auto& device = c.device();
   auto& world = c.world();
   const auto reduced = device.alloc<double>(1000), x = device.alloc<double>(8);
@@ -198,12 +200,12 @@ void long_wait(Context& c) {
       device.fill(scratch, 1.0);
     }
     c.expect(!sum.ready(), "a collective ended without its first rank");
-    c.expect(device.download(x).front() == 99'999.0, "the last fill is not there");
+    c.expect_equal(device.download(x).front(), 99'999.0, "the last fill is not there");
   }
   world.barrier();
   if (c.first()) sum = world.all_reduce(reduced, ReduceOp::sum);
   c.require(sum.wait_for(kDeadline), "an all_reduce that all ranks have joined does not end");
-  c.expect(device.download(reduced).front() == c.size(), "a wrong sum over the ranks");
+  c.expect_equal(device.download(reduced).front(), c.size(), "a wrong sum over the ranks");
 }
 
 }  // namespace troupe::test

@@ -69,12 +69,13 @@ class Blocks {
     for (std::size_t k = 0; k < x.size(); ++k) {
       const auto g = static_cast<double>(first_ + static_cast<std::int64_t>(k));
       const double expected = steps * (steps - 1) / 2 + steps * g;
-      c_->expect(x[k] == expected,
-                 "an element is " + std::to_string(x[k]) + ", not " + std::to_string(expected));
+      c_->expect_equal(
+          x[k], expected,
+          "an element is " + std::to_string(x[k]) + ", not " + std::to_string(expected));
     }
     const auto has = c_->device().download(total_)[0];
-    c_->expect(has == total,
-               "the sum is " + std::to_string(has) + ", not " + std::to_string(total));
+    c_->expect_equal(has, total,
+                     "the sum is " + std::to_string(has) + ", not " + std::to_string(total));
   }
 
   [[nodiscard]] std::int64_t steps() const { return steps_; }
@@ -170,14 +171,14 @@ std::vector<int> job_ranks(Context& c) {
 
 /// One rank after another is lost for good, rank 0 of the job too: the others go on from the last
 /// commit with all of the data.
-void shrink(Context& c) {
+TROUPE_MPI_CASE(shrink) {
   const int me = c.rank(), all = c.size();
   const auto token = c.device().alloc<double>(8).token();
   const auto tokens = c.world().gather_values(token);
   Blocks blocks(c, {{37, all - 1}, {63, 0, FaultKind::device_failure}});
   blocks.run([](std::int64_t step) { return step + 1 == 100; });
   const bool out = me == 0 || me == all - 1;
-  c.expect(c.world().spectator() == out, "the wrong ranks are spectators");
+  c.expect_equal(c.world().spectator(), out, "the wrong ranks are spectators");
   if (out) {
     c.expect(c.size() == 0 && c.rank() == -1, "a spectator has a rank");
     c.expect(blocks.watched() > 0, "a spectator has had no time of its own");
@@ -185,33 +186,33 @@ void shrink(Context& c) {
   }
   std::vector<int> left(static_cast<std::size_t>(all) - 2);
   std::iota(left.begin(), left.end(), 1);
-  c.expect(job_ranks(c) == left, "the members are not those that are left");
-  c.expect(c.rank() == me - 1, "the members are not numbered anew");
-  c.expect(blocks.steps() == 100, "not all steps were done");
+  c.expect_equal(job_ranks(c), left, "the members are not those that are left");
+  c.expect_equal(c.rank(), me - 1, "the members are not numbered anew");
+  c.expect_equal(blocks.steps(), 100, "not all steps were done");
   c.expect(blocks.executed() >= 100 && blocks.executed() <= 100 + 2 * (2 * kCommitEvery + 1),
            std::to_string(blocks.executed()) + " steps for 100: not from the last commit on");
-  c.expect(blocks.shares() == 3, std::to_string(blocks.shares()) + " shares were made");
+  c.expect_equal(blocks.shares(), 3, std::to_string(blocks.shares()) + " shares were made");
   blocks.check();
   const auto list = c.world().recoveries();
   const auto failed =
       std::count_if(list.begin(), list.end(), [](const auto& r) { return r.kind == "failed"; });
-  c.expect(failed == 2, std::to_string(failed) + " losses are reported");
+  c.expect_equal(failed, 2, std::to_string(failed) + " losses are reported");
 
   // Names of what the lost ranks had, and of what is not in the world any more.
   const auto mine = c.device().alloc<double>(8);
-  c.expect(c.world().fetch(tokens.back(), mine).wait().code() == Errc::peer_lost,
-           "a token of an excluded rank does not say so");
-  c.expect(c.world().hold(tokens.front()).wait().code() == Errc::peer_lost,
-           "a token of an excluded rank can be held");
-  c.expect(c.world().device(Rank(c.size())).nop().wait().code() == Errc::peer_lost,
-           "there is a device of a rank that there is not");
+  c.expect_equal(c.world().fetch(tokens.back(), mine).wait().code(), Errc::peer_lost,
+                 "a token of an excluded rank does not say so");
+  c.expect_equal(c.world().hold(tokens.front()).wait().code(), Errc::peer_lost,
+                 "a token of an excluded rank can be held");
+  c.expect_equal(c.world().device(Rank(c.size())).nop().wait().code(), Errc::peer_lost,
+                 "there is a device of a rank that there is not");
   c.expect(c.world().device(Rank(0)).nop().wait().ok(),
            "the device of the new rank 0 is not there");
   (void)c.device().take_error();
 }
 
 /// A program that handles faults itself sees the members change when it acknowledges an epoch.
-void shrink_by_hand(Context& c) {
+TROUPE_MPI_CASE(shrink_by_hand) {
   const int me = c.rank(), all = c.size();
   const auto ones = c.device().alloc<std::int64_t>(16);
   c.device().fill<std::int64_t>(ones, 1).get();
@@ -224,11 +225,11 @@ void shrink_by_hand(Context& c) {
     std::this_thread::sleep_for(1ms);
   }
   c.require(c.world().epoch() != epoch, "the loss goes unnoticed");
-  c.expect(c.world().spectator() == (me == 1), "the wrong rank is a spectator");
+  c.expect_equal(c.world().spectator(), (me == 1), "the wrong rank is a spectator");
   (void)c.device().take_error();
   if (c.world().spectator()) {
-    c.expect(c.device().nop().wait().code() == Errc::budget_exhausted,
-             "a lost device does not say why");
+    c.expect_equal(c.device().nop().wait().code(), Errc::budget_exhausted,
+                   "a lost device does not say why");
     return;
   }
   c.expect(c.size() == all - 1 && c.rank() == (me == 0 ? 0 : me - 1), "rank and size are not new");
@@ -236,15 +237,15 @@ void shrink_by_hand(Context& c) {
     auto sum = c.device().alloc<std::int64_t>(16);
     c.world().all_reduce(ones, sum, ReduceOp::sum).get();
     for (const auto value : c.device().download(sum))
-      c.expect(value == all - 1, "a sum over " + std::to_string(value) + " ranks");
+      c.expect_equal(value, all - 1, "a sum over " + std::to_string(value) + " ranks");
   }
-  c.expect(c.world().gather_values(me).size() == static_cast<std::size_t>(all) - 1,
-           "the host collectives have other members");
+  c.expect_equal(c.world().gather_values(me).size(), static_cast<std::size_t>(all) - 1,
+                 "the host collectives have other members");
 }
 
 /// A GPU says that it is failing: with --on-health shrink the world goes on without it, and loses
 /// nothing; else all is as before. All ranks hear of it.
-void failing_gpu(Context& c) {
+TROUPE_MPI_CASE(failing_gpu) {
   const int me = c.rank(), all = c.size();
   const bool leaves = c.runtime().config().text("on-health") == "shrink";
   void* const module = ::dlopen(c.runtime().config().text("nvml").c_str(), RTLD_NOW);
@@ -260,26 +261,27 @@ void failing_gpu(Context& c) {
   const auto end = Clock::now() + kDeadline;
   while (c.world().health_events().empty() && Clock::now() < end) std::this_thread::sleep_for(1ms);
   const auto events = c.world().health_events();
-  c.require(events.size() == 1, std::to_string(events.size()) + " events are told, not one");
+  c.require_equal(events.size(), 1, std::to_string(events.size()) + " events are told, not one");
   c.expect(events[0].rank == 1 && events[0].kind == HealthKind::remapping && events[0].failing &&
                events[0].text == "Xid 64: a row of memory cannot be replaced",
            "rank " + std::to_string(events[0].rank) + " has said: " + events[0].text);
-  c.expect(c.world().spectator() == (leaves && me == 1), "the wrong ranks are spectators");
+  c.expect_equal(c.world().spectator(), (leaves && me == 1), "the wrong ranks are spectators");
   const auto recoveries = c.world().recoveries();
-  c.expect(recoveries.size() == (leaves ? 1u : 0u),
-           std::to_string(recoveries.size()) + " recoveries");
+  c.expect_equal(recoveries.size(), (leaves ? 1u : 0u),
+                 std::to_string(recoveries.size()) + " recoveries");
   if (leaves)
     c.expect(recoveries[0].kind == "withdrawn" && recoveries[0].rank == 1, "it was another loss");
   if (c.world().spectator()) {
-    c.expect(c.device().nop().wait().code() == Errc::device_failed, "a GPU that was left works");
+    c.expect_equal(c.device().nop().wait().code(), Errc::device_failed,
+                   "a GPU that was left works");
     return;
   }
-  c.expect(c.size() == (leaves ? all - 1 : all), "the world has another size");
+  c.expect_equal(c.size(), (leaves ? all - 1 : all), "the world has another size");
   blocks.check();
 }
 
 /// A rank that is lost late in a job tries its device as late as one that is lost early.
-void rejoin_after(Context& c) {
+TROUPE_MPI_CASE(rejoin_after) {
   const auto after = c.runtime().config().duration("rejoin-after");
   std::this_thread::sleep_for(after);
   c.world().barrier();
@@ -300,7 +302,7 @@ void rejoin_after(Context& c) {
 }
 
 /// Ranks that were lost come back: the world grows again, with the data.
-void grow(Context& c) {
+TROUPE_MPI_CASE(grow) {
   const int me = c.rank(), all = c.size();
   std::vector<Loss> losses{{37, all - 1}};
   if (all > 2) losses.push_back({38, 1, FaultKind::device_failure});
@@ -317,7 +319,7 @@ void grow(Context& c) {
            std::to_string(of_kind("failed")) + " ranks were lost, " +
                std::to_string(of_kind("rejoin")) + " came back");
   for (const auto steps : c.world().gather_values(blocks.steps()))
-    c.expect(steps == blocks.steps(), "the ranks have done different steps");
+    c.expect_equal(steps, blocks.steps(), "the ranks have done different steps");
 }
 
 }  // namespace troupe::test

@@ -6,8 +6,14 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
+#include <source_location>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <troupe/troupe.hpp>
@@ -19,6 +25,52 @@
 namespace troupe::test {
 
 using Clock = std::chrono::steady_clock;
+
+/// A value as a failed check prints it: of a range the first elements; "?" if there is no text for
+/// it.
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return '"' + std::string(std::string_view(value)) + '"';
+  } else if constexpr (requires { std::string(to_string(value)); }) {
+    return std::string(to_string(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
+    return text;
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    return value.has_value() ? shown(*value) : "nothing";
+  } else if constexpr (requires { value.begin() == value.end(); }) {
+    constexpr int kMost = 8;
+    std::string text = "{";
+    int count = 0;
+    for (const auto& element : value) {
+      if (count > 0) text += ", ";
+      if (++count > kMost) return text + "...}";
+      text += shown(element);
+    }
+    return text + "}";
+  } else {
+    return "?";
+  }
+}
+
+template <class A, class B>
+bool are_equal(const A& a, const B& b) {
+  constexpr bool kIntegers = std::is_integral_v<A> && std::is_integral_v<B> &&
+                             !std::is_same_v<A, bool> && !std::is_same_v<B, bool>;
+  if constexpr (kIntegers) {
+    return std::cmp_equal(a, b);
+  } else if constexpr (std::is_arithmetic_v<A> && std::is_arithmetic_v<B>) {
+    return static_cast<long double>(a) == static_cast<long double>(b);
+  } else {
+    return a == b;
+  }
+}
 
 /// One rank's view of a case.
 class Context {
@@ -35,27 +87,68 @@ class Context {
   [[nodiscard]] int size() const { return ranks().size(); }
   [[nodiscard]] bool first() const { return rank() == 0; }
 
-  void expect(bool holds, const std::string& what) {
+  /// Counts a failure, and prints where and what, unless the condition holds. `what`: the failure.
+  void expect(bool holds, const std::string& what,
+              const std::source_location& where = std::source_location::current()) {
     if (holds) return;
     if (++failures_ > 10) return;
-    std::fprintf(stderr, "[rank %d] FAILED: %s\n", world().rank(), what.c_str());
+    std::fprintf(stderr, "%s:%u: [rank %d] FAILED: %s\n", where.file_name(), where.line(),
+                 world().rank(), what.c_str());
   }
   /// As expect(); a case that cannot go on ends the whole job.
-  void require(bool holds, const std::string& what) {
-    expect(holds, what);
+  void require(bool holds, const std::string& what,
+               const std::source_location& where = std::source_location::current()) {
+    expect(holds, what, where);
     if (!holds) throw Exception({Errc::internal, 0, "the case cannot go on: " + what});
+  }
+  /// As expect(got == wanted), and prints both values. Integers are compared by value, whatever
+  /// their types.
+  template <class Got, class Wanted>
+  void expect_equal(const Got& got, const Wanted& wanted, const std::string& what,
+                    const std::source_location& where = std::source_location::current()) {
+    if (!are_equal(got, wanted)) expect(false, difference(got, wanted, what), where);
+  }
+  template <class Got, class Wanted>
+  void require_equal(const Got& got, const Wanted& wanted, const std::string& what,
+                     const std::source_location& where = std::source_location::current()) {
+    if (!are_equal(got, wanted)) require(false, difference(got, wanted, what), where);
   }
   /// A figure for the record: one line from rank 0.
   void report(const std::string& line) const {
     if (world().rank() == 0) std::printf("%s\n", line.c_str());
   }
   [[nodiscard]] int failures() const { return failures_; }
+  /// This rank ends with that status as soon as the case returns, without the others.
+  void end_with(int status) { status_ = status; }
+  [[nodiscard]] std::optional<int> status() const { return status_; }
 
  private:
+  template <class Got, class Wanted>
+  static std::string difference(const Got& got, const Wanted& wanted, const std::string& what) {
+    return what + " (" + shown(got) + ", expected " + shown(wanted) + ")";
+  }
+
   Runtime* runtime_;
   Collectives* ranks_;
   int failures_ = 0;
+  std::optional<int> status_;
 };
+
+/// A case, known by its name from where it is written: TROUPE_MPI_CASE(name) { ... }, in the
+/// namespace troupe::test; `c` is its Context.
+class Case {
+ public:
+  using Function = std::function<void(Context&)>;
+  Case(const char* name, Function function) { all().emplace(name, std::move(function)); }
+  static std::map<std::string, Function>& all() {
+    static std::map<std::string, Function> cases;
+    return cases;
+  }
+};
+#define TROUPE_MPI_CASE(name)             \
+  void name(Context& c);                  \
+  const Case case_of_##name{#name, name}; \
+  void name([[maybe_unused]] Context& c)
 
 /// Brings the world back after `faults` faults were ordered anywhere: until a collective is
 /// verified on all ranks in one epoch and that many recoveries are known. Returns false past the
@@ -121,99 +214,7 @@ class SharedFolder {
   std::filesystem::path path_;
 };
 
-void actors(Context& c);
-void reproducible(Context& c);
-void actor_faults(Context& c);
-void actor_members(Context& c);
-void sequences(Context& c);
-void sequence_collectives(Context& c);
-void sequence_first_use(Context& c);
-void sequence_differences(Context& c);
-void sequence_faults(Context& c);
-void recorded_steps(Context& c);
-/// A part of collectives().
+/// A part of the case "collectives".
 void collective_limits(Context& c);
-void collectives(Context& c);
-void group_collectives(Context& c);
-void splits(Context& c);
-void split_disagreement(Context& c);
-void split_counts(Context& c);
-void split_interrupted(Context& c);
-void split_faults(Context& c);
-void group_faults(Context& c);
-void groups_in_run(Context& c);
-void group_members(Context& c);
-void group_gone(Context& c);
-void pgemm(Context& c);
-void pgemm_refusals(Context& c);
-void pgemm_faults(Context& c);
-void pfft3(Context& c);
-void pfft3_faults(Context& c);
-void collective_check(Context& c);
-void collective_differences(Context& c);
-void reformation(Context& c);
-void phases(Context& c);
-void epochs(Context& c);
-void checkpoint(Context& c);
-void last_step(Context& c);
-void failed_commit(Context& c);
-void left_alone(Context& c);
-void left_run(Context& c);
-void last_error(Context& c);
-void run_twice(Context& c);
-void lost_before_run(Context& c);
-void fault_in_prepare(Context& c);
-void last_read(Context& c);
-void full_ring(Context& c);
-void early_return(Context& c);
-void disagreement(Context& c);
-void late_to_barrier(Context& c);
-void late_to_recovery(Context& c);
-void budget(Context& c);
-void absent(Context& c);
-void loss_after_absence(Context& c);
-void hidden_fault(Context& c);
-void stuck(Context& c);
-void idle(Context& c);
-void independence(Context& c);
-void first_message(Context& c);
-void first_use(Context& c);
-void long_wait(Context& c);
-void libraries(Context& c);
-void saved_states(Context& c);
-void saved_under_fire(Context& c);
-void stop_requests(Context& c);
-void rehearsal(Context& c);
-void rehearsal_of_strides(Context& c);
-void rehearsal_within(Context& c);
-void shrink(Context& c);
-void shrink_by_hand(Context& c);
-void failing_gpu(Context& c);
-void grow(Context& c);
-void rejoin_after(Context& c);
-void tokens(Context& c);
-void remote_kernels(Context& c);
-void token_order(Context& c);
-void token_faults(Context& c);
-void token_errors(Context& c);
-void token_remote(Context& c);
-void token_timeout(Context& c);
-void token_pieces(Context& c);
-void token_rollback(Context& c);
-void token_spoilt(Context& c);
-void token_commits(Context& c);
-void kept_references(Context& c);
-void token_epochs(Context& c);
-void timelines(Context& c);
-void late_errors(Context& c);
-void host_calls(Context& c);
-void host_calls_differ(Context& c);
-void run_refusals(Context& c);
-void argument_refusals(Context& c);
-void many_entries(Context& c);
-void saved_runs(Context& c);
-void standing_still(Context& c);
-void silent_rank(Context& c);
-void silent_rank_in_run(Context& c);
 
 }  // namespace troupe::test

@@ -107,7 +107,7 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
   const auto got = c.device().download(plan.spectrum());
   const auto error = error_of(got, wanted, std::sqrt(elements));
   c.expect(error < tolerance, what + ": the error is " + std::to_string(error) + " units");
-  c.expect(c.device().download(plan.space()) == mine, what + " has changed its source");
+  c.expect_equal(c.device().download(plan.space()), mine, what + " has changed its source");
 
   c.device().fill(plan.space(), E(17));
   plan.inverse().get();
@@ -116,7 +116,8 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
   const auto error_back = error_of(c.device().download(plan.space()), back, elements);
   c.expect(error_back < tolerance,
            what + " and back: the error is " + std::to_string(error_back) + " units");
-  c.expect(c.device().download(plan.spectrum()) == got, what + " and back has changed its source");
+  c.expect_equal(c.device().download(plan.spectrum()), got,
+                 what + " and back has changed its source");
 
   if (grid.rows() > 1 && grid.columns() > 1) return;  // a sequence has one communicator
   c.device().upload<E>(mine, plan.space()).get();
@@ -131,7 +132,7 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
 
 }  // namespace
 
-void pfft3(Context& c) {
+TROUPE_MPI_CASE(pfft3) {
   for (int rows = 1; rows <= c.size(); ++rows) {
     if (c.size() % rows != 0) continue;
     Grid grid(c.world(), rows, c.size() / rows);
@@ -164,7 +165,7 @@ void pfft3(Context& c) {
         Pfft3<std::complex<double>>(c.device(), grid, {4, 4, 4}, pieces);
         c.expect(false, of_grid + ": wrong pieces are not refused");
       } catch (const CollectiveException& e) {
-        c.expect(e.code() == Errc::invalid, std::string("wrong pieces: ") + e.what());
+        c.expect_equal(e.code(), Errc::invalid, std::string("wrong pieces: ") + e.what());
       }
     }
   }
@@ -172,7 +173,7 @@ void pfft3(Context& c) {
 
 /// Device hosts die in the middle of transforms within a run: each step goes there and back, on
 /// slabs and on pencils, of complex and real arrays.
-void pfft3_faults(Context& c) {
+TROUPE_MPI_CASE(pfft3_faults) {
   constexpr std::int64_t kSteps = 24;
   const Extents n{8, 12, 10};
   auto& device = c.device();

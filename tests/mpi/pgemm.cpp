@@ -77,13 +77,13 @@ void multiply(Context& c, Grid& grid, const Product& product, const std::string&
   const auto run = plan.multiply(T(2), a, b, T(-3), result);
   c.require(run.wait_for(kDeadline), what + " does not resolve");
   c.expect(run.wait().ok(), what + ": " + (run.wait().ok() ? "" : run.wait().error().message));
-  c.expect(c.device().download(result.local()) == expected<T>(product, result, T(2), T(-3)),
-           what + " is wrong");
+  c.expect_equal(c.device().download(result.local()), expected<T>(product, result, T(2), T(-3)),
+                 what + " is wrong");
   // What stands in c is not read with beta = 0; the plan serves again.
   c.device().fill(result.local(), T(std::numeric_limits<RealOf<T>>::quiet_NaN()));
   plan.multiply(T(1), a, b, T(0), result).get();
-  c.expect(c.device().download(result.local()) == expected<T>(product, result, T(1), T(0)),
-           what + " is wrong with beta = 0");
+  c.expect_equal(c.device().download(result.local()), expected<T>(product, result, T(1), T(0)),
+                 what + " is wrong with beta = 0");
 }
 
 /// A product with all matrices in blocks of these extents, those of A and B transposed with them.
@@ -112,8 +112,8 @@ void recorded(Context& c, Grid& grid, const std::string& of_grid) {
   Pgemm<double> plan(c.device(), grid, product.a, product.b, product.c, product.options);
   const auto sequence = c.device().record([&] { plan.multiply(1.0, a, b, 1.0, result); });
   for (int i = 0; i < 3; ++i) sequence.run();
-  c.expect(c.device().download(result.local()) == expected(product, result, 3.0, 1.0),
-           of_grid + ": a recorded product is wrong");
+  c.expect_equal(c.device().download(result.local()), expected(product, result, 3.0, 1.0),
+                 of_grid + ": a recorded product is wrong");
 }
 
 constexpr std::array kTransposes{Transpose::no, Transpose::yes, Transpose::conjugate};
@@ -155,8 +155,8 @@ void others(Context& c, Grid& grid, const std::string& of_grid) {
   for (int i = 0; i < 63; ++i) whole.push_back(i);
   matrix.scatter(c.first() ? whole : std::vector<double>());
   const int root = c.size() - 1;
-  c.expect(matrix.gather(root) == (c.rank() == root ? whole : std::vector<double>()),
-           of_grid + ": scatter and gather");
+  c.expect_equal(matrix.gather(root), (c.rank() == root ? whole : std::vector<double>()),
+                 of_grid + ": scatter and gather");
 }
 
 template <class F>
@@ -172,7 +172,7 @@ void expect_invalid(Context& c, const std::string& what, const F& make) {
 
 }  // namespace
 
-void pgemm(Context& c) {
+TROUPE_MPI_CASE(pgemm) {
   for (int rows = 1; rows <= c.size(); ++rows) {
     if (c.size() % rows != 0) continue;
     Grid grid(c.world(), rows, c.size() / rows);
@@ -191,7 +191,7 @@ void pgemm(Context& c) {
 }
 
 /// Each is the same error on all ranks, and what comes afterwards is right.
-void pgemm_refusals(Context& c) {
+TROUPE_MPI_CASE(pgemm_refusals) {
   auto& device = c.device();
   expect_invalid(c, "a grid that is too large", [&] { Grid(c.world(), c.size() + 1, 1); });
   expect_invalid(c, "a grid of nothing", [&] { Grid(c.world(), 0, 0); });
@@ -222,21 +222,22 @@ void pgemm_refusals(Context& c) {
   Pgemm<double> plan(device, grid, square, square, square);
   const auto is_refused = [&](const Future<void>& run, const std::string& what) {
     c.require(run.wait_for(kDeadline), what + " does not resolve");
-    c.expect(run.wait().code() == Errc::invalid, what + " is not refused");
+    c.expect_equal(run.wait().code(), Errc::invalid, what + " is not refused");
   };
   is_refused(plan.multiply(1.0, small, b, 0.0, result), "a matrix of another layout");
   is_refused(plan.multiply(1.0, a, elsewhere, 0.0, result), "a matrix on another grid");
   is_refused(plan.multiply(1.0, a, b, 0.0, a), "a product in place of its factor");
-  c.expect(device.download(result.local()) == before, "a refused product has changed something");
+  c.expect_equal(device.download(result.local()), before,
+                 "a refused product has changed something");
   (void)device.take_error();
   plan.multiply(1.0, a, b, 0.0, result).get();
   const Product product{12, 12, 12, square, square, square, {}};
-  c.expect(device.download(result.local()) == expected(product, result, 1.0, 0.0),
-           "the product after the refusals");
+  c.expect_equal(device.download(result.local()), expected(product, result, 1.0, 0.0),
+                 "the product after the refusals");
 }
 
 /// Device hosts die in the middle of products within a run; all factors are part of the state.
-void pgemm_faults(Context& c) {
+TROUPE_MPI_CASE(pgemm_faults) {
   constexpr std::int64_t kSteps = 24;
   auto& device = c.device();
   const int rows = c.size() % 2 == 0 ? 2 : 1;
@@ -261,7 +262,7 @@ void pgemm_faults(Context& c) {
                 },
                 {.commit_every = 6});
   auto wanted = expected(product, sum, 2.0 * kSteps, 0.0);
-  c.expect(device.download(sum.local()) == wanted, "the sum after the faults");
+  c.expect_equal(device.download(sum.local()), wanted, "the sum after the faults");
   c.expect(c.world().recoveries().size() >= 2, "no fault was overcome");
 }
 

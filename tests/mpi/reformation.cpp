@@ -44,7 +44,7 @@ std::size_t known(Context& c) {
 /// One, several, rank 0's and all device hosts are lost, idle and in the middle of collectives;
 /// whatever the cause, the world works again afterwards, and data that nobody was writing is
 /// intact.
-void reformation(Context& c) {
+TROUPE_MPI_CASE(reformation) {
   const auto kept = c.device().alloc<std::int64_t>(100'000);
   c.device().fill<std::int64_t>(kept, 7 + c.rank()).get();
   std::vector<std::pair<std::vector<int>, FaultKind>> rounds;
@@ -81,15 +81,16 @@ void reformation(Context& c) {
       c.expect(std::find(victims.begin(), victims.end(), list[i].rank) != victims.end(),
                what + ": rank " + std::to_string(list[i].rank) + " is said to have failed (" +
                    list[i].kind + ")");
-      c.expect(list[i].kind == to_string(kind), what + ": its kind is said to be " + list[i].kind);
+      c.expect_equal(list[i].kind, to_string(kind),
+                     what + ": its kind is said to be " + list[i].kind);
     }
     // Faults that come together may be overcome together, but each is reported.
-    c.expect(list.size() == before + victims.size(),
-             what + ": " + std::to_string(list.size() - before) + " recoveries reported");
+    c.expect_equal(list.size(), before + victims.size(),
+                   what + ": " + std::to_string(list.size() - before) + " recoveries reported");
     c.expect(kept.valid(), what + ": an untouched buffer is stale");
     const auto values = c.device().download(kept);
-    c.expect(std::count(values.begin(), values.end(), 7 + c.rank()) == kept.length(),
-             what + ": untouched data changed");
+    c.expect_equal(std::count(values.begin(), values.end(), 7 + c.rank()), kept.length(),
+                   what + ": untouched data changed");
     (void)c.device().take_error();
   }
   // The same list everywhere.
@@ -97,12 +98,12 @@ void reformation(Context& c) {
   for (const auto& r : c.world().recoveries())
     mine += std::to_string(r.rank) + r.kind + std::to_string(r.epoch) + " ";
   for (const auto& other : c.world().gather_text(mine))
-    c.expect(other == mine, "the ranks report different recoveries");
+    c.expect_equal(other, mine, "the ranks report different recoveries");
 }
 
 /// A second fault in every phase of the recovery from a first one: of the same rank, of another, of
 /// rank 0.
-void phases(Context& c) {
+TROUPE_MPI_CASE(phases) {
   for (const std::string phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
     for (const int second : among(c, {0, 1})) {
       const auto what = "a fault of rank " + std::to_string(second) + " in phase " + phase;
@@ -119,7 +120,7 @@ void phases(Context& c) {
 }
 
 /// A collective belongs to the epoch that the program has acknowledged.
-void epochs(Context& c) {
+TROUPE_MPI_CASE(epochs) {
   const auto x = c.device().alloc<float>(100);
   c.device().fill(x, 1.0f).get();
   const auto old = c.world().epoch();
@@ -130,26 +131,26 @@ void epochs(Context& c) {
   while (known(c) == before && Clock::now() < end) std::this_thread::sleep_for(1ms);
   c.require(known(c) > before, "the world does not come back");
   // The new epoch is there, this program has not asked for it.
-  c.expect(c.world().epoch() == old, "the epoch changed behind the program's back");
+  c.expect_equal(c.world().epoch(), old, "the epoch changed behind the program's back");
   const auto late = c.world().all_reduce(x, ReduceOp::sum);
   c.require(late.wait_for(kDeadline), "a collective of an ended epoch does not resolve");
-  c.expect(late.wait().code() == Errc::world_reformed,
-           "a collective of an ended epoch: " + std::string(to_string(late.wait().code())));
-  c.expect(c.device().download(x) == std::vector<float>(100, 1.0f),
-           "what is no collective does not care");
+  c.expect_equal(late.wait().code(), Errc::world_reformed,
+                 "a collective of an ended epoch: " + std::string(to_string(late.wait().code())));
+  c.expect_equal(c.device().download(x), std::vector<float>(100, 1.0f),
+                 "what is no collective does not care");
   const auto now = c.world().wait_active();
   c.expect(now.ok() && now->value == old.value + 1 && c.world().epoch() == *now,
            "wait_active() gives the next epoch");
   c.world().barrier();
   c.world().all_reduce(x, ReduceOp::sum).get();
-  c.expect(c.device().download(x) == std::vector<float>(100, static_cast<float>(c.size())),
-           "an all_reduce in the new epoch");
+  c.expect_equal(c.device().download(x), std::vector<float>(100, static_cast<float>(c.size())),
+                 "an all_reduce in the new epoch");
   (void)c.device().take_error();
 }
 
 /// While nothing is to be done, all threads of a rank and of its device hosts sleep, and nothing
 /// but their timers wakes them. A machine that is busy with other things makes neither untrue.
-void idle(Context& c) {
+TROUPE_MPI_CASE(idle) {
   c.require(eventually([&] { return hosts().size() == 2 && c.world().standby_ready(); }),
             "an active and a standby device host");
   c.world().barrier();

@@ -49,8 +49,6 @@ struct Run {
   GpuRef<double> x;
 };
 
-}  // namespace
-
 /// Options of a run, and what its callbacks throw.
 void run_refusals(Context& c) {
   using Together = CollectiveException;
@@ -97,7 +95,7 @@ void run_refusals(Context& c) {
     });
     ++refusals;
   });
-  c.expect(refusals == 1, "the outer run does not go on");
+  c.expect_equal(refusals, 1, "the outer run does not go on");
 }
 
 /// Arguments of everything else.
@@ -147,7 +145,7 @@ void argument_refusals(Context& c) {
   if (c.size() > 1)
     refused("roots that differ", "different roots", [&] { (void)matrix.gather(c.rank() % 2); });
   matrix.scatter(whole, c.size() - 1);
-  c.expect(matrix.gather(0).size() == (c.first() ? 16u : 0u), "a root that there is");
+  c.expect_equal(matrix.gather(0).size(), (c.first() ? 16u : 0u), "a root that there is");
 }
 
 /// A state has thousands of entries; one that cannot be saved is refused where it would be.
@@ -174,6 +172,14 @@ void many_entries(Context& c) {
   expect_refused<CollectiveException>(c, "too many to be saved", "16385 entries",
                                       [&] { run(16385, save); });
   (void)c.world().wait_active();
+}
+
+}  // namespace
+
+TROUPE_MPI_CASE(refusals) {
+  run_refusals(c);
+  argument_refusals(c);
+  many_entries(c);
 }
 
 }  // namespace troupe::test

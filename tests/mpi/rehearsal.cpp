@@ -49,9 +49,9 @@ class Rehearsed {
       x += 1 + x * 0.5;
     }
     const auto values = c_->device().download(total_);
-    c_->expect(std::count(values.begin(), values.end(), total) == kLength,
-               what + ": " + std::to_string(values[0]) + ", not " + std::to_string(total));
-    c_->expect(count_ == kSteps, what + ": the value on the host");
+    c_->expect_equal(std::count(values.begin(), values.end(), total), kLength,
+                     what + ": " + std::to_string(values[0]) + ", not " + std::to_string(total));
+    c_->expect_equal(count_, kSteps, what + ": the value on the host");
   }
   [[nodiscard]] std::int64_t executed() const { return executed_; }
   [[nodiscard]] std::uint32_t total_index() const { return total_.operand().buffer; }
@@ -90,7 +90,7 @@ class Rehearsed {
 
 void expect_found(Context& c, const Result<void>& outcome, const std::vector<std::string>& words,
                   const std::string& what) {
-  c.expect(outcome.code() == Errc::stopped, what + ": something is found");
+  c.expect_equal(outcome.code(), Errc::stopped, what + ": something is found");
   if (outcome.ok()) return;
   for (const auto& word : words) {
     c.expect(outcome.error().message.find(word) != std::string::npos,
@@ -105,7 +105,7 @@ std::string of_rank_0(Context& c, std::uint32_t buffer) {
 
 }  // namespace
 
-void rehearsal(Context& c) {
+TROUPE_MPI_CASE(rehearsal) {
   const auto intervals = static_cast<std::size_t>(kSteps / kCommitEvery);
   {
     const auto before = c.world().recoveries().size();
@@ -114,8 +114,8 @@ void rehearsal(Context& c) {
     c.expect(outcome.ok(), "nothing is found where nothing is wrong");
     right.expect_right("rehearsed");
     c.expect(right.executed() >= 2 * kSteps, "every step is done twice");
-    c.expect(c.world().recoveries().size() - before == 2 * intervals,
-             "two device hosts are lost in each interval");
+    c.expect_equal(c.world().recoveries().size() - before, 2 * intervals,
+                   "two device hosts are lost in each interval");
   }
   {
     const auto before = c.world().recoveries().size();
@@ -151,7 +151,7 @@ void rehearsal(Context& c) {
 }
 
 /// Steps that are done several at once: the device host is lost in one that there is.
-void rehearsal_of_strides(Context& c) {
+TROUPE_MPI_CASE(rehearsal_of_strides) {
   constexpr std::int64_t kStride = 4, kCalls = 12;
   const auto before = c.world().recoveries().size();
   auto x = c.device().alloc<double>(kLength);
@@ -164,13 +164,13 @@ void rehearsal_of_strides(Context& c) {
                   return i + kStride < kCalls * kStride ? Step::again : Step::done;
                 },
                 {.commit_every = 2 * kStride, .stride = kStride});
-  c.expect(c.world().recoveries().size() - before == kCalls,
-           "two device hosts are lost in each interval of two calls");
-  c.expect(c.device().download(x)[0] == std::pow(1.5, kCalls), "the state");
+  c.expect_equal(c.world().recoveries().size() - before, kCalls,
+                 "two device hosts are lost in each interval of two calls");
+  c.expect_equal(c.device().download(x)[0], std::pow(1.5, kCalls), "the state");
 }
 
 /// With a tolerance of 1e-3.
-void rehearsal_within(Context& c) {
+TROUPE_MPI_CASE(rehearsal_within) {
   Rehearsed slightly(c, {.noise = 1e-4});
   const auto outcome = slightly.run();
   c.expect(outcome.ok(), "noise within the tolerance: " +

@@ -39,7 +39,7 @@ std::string functions_of(const Context& c) {
 
 /// Each rank launches kernels and calls functions on the devices of all ranks, with a device host
 /// lost on the way; what is wrong is said by the owner.
-void remote_kernels(Context& c) {
+TROUPE_MPI_CASE(remote_kernels) {
   auto& device = c.device();
   auto& world = c.world();
   const int n = static_cast<int>(kKernelLength);
@@ -80,9 +80,9 @@ void remote_kernels(Context& c) {
     for (int r = 0; r < c.size(); ++r) {
       for (int i = 0; i < n; ++i) wanted.push_back(10 * c.rank() + i % 2 + 2 * (3 + c.rank()) + 1);
     }
-    c.expect(device.download(y) == wanted, "another result than the owner's own kernel has");
-    c.expect(device.download(counted) == std::vector<std::int32_t>(kKernelLength, c.size()),
-             "not each rank has counted");
+    c.expect_equal(device.download(y), wanted, "another result than the owner's own kernel has");
+    c.expect_equal(device.download(counted), std::vector<std::int32_t>(kKernelLength, c.size()),
+                   "not each rank has counted");
     world.barrier();
     if (round > 0) break;
     if (c.rank() == c.size() - 1) c.expect(kill_active(), "there is no device host to kill");

@@ -64,15 +64,15 @@ std::uint64_t results(Context& c, Group& group) {
 
 }  // namespace
 
-void reproducible(Context& c) {
+TROUPE_MPI_CASE(reproducible) {
   auto group = c.world().split(c.rank() % 2, -c.rank());
   const auto first = results(c, group);
-  c.expect(results(c, group) == first, "the same sums have other bits a second time");
+  c.expect_equal(results(c, group), first, "the same sums have other bits a second time");
   c.world().barrier();
   if (c.first()) c.device().inject(memory::FaultKind::kill);
   c.require(settle(c, 1), "the world does not come back");
   (void)c.device().take_error();
-  c.expect(results(c, group) == first, "the same sums have other bits after a recovery");
+  c.expect_equal(results(c, group), first, "the same sums have other bits after a recovery");
   std::string all = "bits:";
   for (const auto mine : c.world().gather_values(first)) all += " " + std::to_string(mine);
   c.report(all);

@@ -56,8 +56,8 @@ struct Counter {
   }
   void expect(std::int64_t steps, const std::string& what) {
     const auto values = c->device().download(x);
-    c->expect(std::count(values.begin(), values.end(), static_cast<double>(steps)) == kRunLength,
-              what + ": x is " + std::to_string(values[0]));
+    c->expect_equal(std::count(values.begin(), values.end(), static_cast<double>(steps)),
+                    kRunLength, what + ": x is " + std::to_string(values[0]));
   }
 
   Context* c;
@@ -69,7 +69,7 @@ struct Counter {
 
 /// A command that fails and whose future nobody keeps, right before a commit: the commit does not
 /// count, whether or not a fault follows, and the error is told.
-void failed_commit(Context& c) {
+TROUPE_MPI_CASE(failed_commit) {
   const SharedFolder folder(c);
   for (const bool fault : {false, true}) {
     const std::string what = fault ? "fault" : "no-fault";
@@ -106,7 +106,7 @@ void failed_commit(Context& c) {
 
 /// A fault before run() undoes some of what the run begins with, and nobody looks at a future: the
 /// run does not begin with the rest.
-void lost_before_run(Context& c) {
+TROUPE_MPI_CASE(lost_before_run) {
   auto& device = c.device();
   const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
   Checkpoint checkpoint(device);
@@ -139,8 +139,8 @@ void lost_before_run(Context& c) {
   };
   const auto expect_sums = [&](const std::string& what) {
     const auto values = device.download(x);
-    c.expect(std::count(values.begin(), values.end(), all) == kRunLength,
-             what + ": x is " + std::to_string(values[0]));
+    c.expect_equal(std::count(values.begin(), values.end(), all), kRunLength,
+                   what + ": x is " + std::to_string(values[0]));
   };
   // The collective is of an epoch that has ended: it is refused.
   strike();
@@ -163,13 +163,13 @@ void lost_before_run(Context& c) {
   // An error is no fault, and ends the run on all ranks.
   if (c.first()) (void)c.world().send(x, Rank(99));
   outcome = run();
-  c.expect(outcome.code() == Errc::invalid, "a run behind an error ends with " + told(outcome));
+  c.expect_equal(outcome.code(), Errc::invalid, "a run behind an error ends with " + told(outcome));
   outcome = run();
   c.expect(outcome.ok(), "the run after the error was told ends with " + told(outcome));
 }
 
 /// Faults while the program makes what the run begins with: it makes it again.
-void fault_in_prepare(Context& c) {
+TROUPE_MPI_CASE(fault_in_prepare) {
   auto& device = c.device();
   const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
   Checkpoint checkpoint(device);
@@ -195,13 +195,13 @@ void fault_in_prepare(Context& c) {
                    c.world().all_reduce(x, ReduceOp::sum);
                  }});
   c.expect(tries >= 3, "two faults, and it is made " + std::to_string(tries) + " times");
-  c.expect(c.world().recoveries().size() == before + 2, "not two recoveries");
+  c.expect_equal(c.world().recoveries().size(), before + 2, "not two recoveries");
   const auto values = device.download(x);
-  c.expect(std::count(values.begin(), values.end(), all) == kRunLength,
-           "x is " + std::to_string(values[0]));
+  c.expect_equal(std::count(values.begin(), values.end(), all), kRunLength,
+                 "x is " + std::to_string(values[0]));
   const auto others = device.download(kept);
-  c.expect(std::count(others.begin(), others.end(), all) == kRunLength,
-           "what was there before is " + std::to_string(others[0]));
+  c.expect_equal(std::count(others.begin(), others.end(), all), kRunLength,
+                 "what was there before is " + std::to_string(others[0]));
   // What it throws of its own ends the run on all ranks.
   try {
     c.world().run(checkpoint, [](std::int64_t) { return Step::done; }, {.prepare = [&] {
@@ -210,12 +210,12 @@ void fault_in_prepare(Context& c) {
                   }});
     c.expect(false, "an exception in prepare does not end the run");
   } catch (const CollectiveException& e) {
-    c.expect(e.code() == Errc::invalid, std::string("an exception in prepare: ") + e.what());
+    c.expect_equal(e.code(), Errc::invalid, std::string("an exception in prepare: ") + e.what());
   }
 }
 
 /// Two runs with one checkpoint: the second goes back to commits of its own.
-void run_twice(Context& c) {
+TROUPE_MPI_CASE(run_twice) {
   Counter counter(c);
   auto outcome = counter.run(14, {}, {.commit_every = 5});
   c.expect(outcome.ok(), "the first run ends with " + told(outcome));
@@ -236,7 +236,7 @@ void run_twice(Context& c) {
 
 /// The last rank alone leaves run() by an error of its own, while the others wait for its commits,
 /// or, with a fault behind the error, are taken back: theirs ends at once.
-void left_alone(Context& c) {
+TROUPE_MPI_CASE(left_alone) {
   for (const bool fault : {false, true}) {
     const std::string what = fault ? "fault" : "no-fault";
     const bool last = c.rank() == c.size() - 1;
@@ -247,13 +247,13 @@ void left_alone(Context& c) {
       if (fault) c.device().inject(FaultKind::kill);
       throw Exception({Errc::unsupported, 0, "of its own"});
     });
-    c.expect(outcome.code() == Errc::unsupported, what + ": it ends with " + told(outcome));
+    c.expect_equal(outcome.code(), Errc::unsupported, what + ": it ends with " + told(outcome));
     const auto by = "rank " + std::to_string(c.size() - 1) + " has left the run: of its own";
     c.expect(last || outcome.error().message == by, what + ": it ends with " + told(outcome));
     const auto list = c.world().recoveries();
     const auto is_left = [](const Recovery& recovery) { return recovery.kind == "left"; };
-    c.expect(
-        std::count_if(list.begin() + static_cast<std::ptrdiff_t>(before), list.end(), is_left) == 1,
+    c.expect_equal(
+        std::count_if(list.begin() + static_cast<std::ptrdiff_t>(before), list.end(), is_left), 1,
         what + ": not one recovery is of the kind left");
     (void)c.device().take_error();
     Counter next(c);
@@ -264,7 +264,7 @@ void left_alone(Context& c) {
 }
 
 /// An exception of the program's own leaves run() on all ranks while the world is re-formed.
-void left_run(Context& c) {
+TROUPE_MPI_CASE(left_run) {
   struct Mine {};
   Counter counter(c);
   const auto before = c.world().recoveries().size();
@@ -303,7 +303,7 @@ void left_run(Context& c) {
 }
 
 /// What fails in the very last step is told by run().
-void last_error(Context& c) {
+TROUPE_MPI_CASE(last_error) {
   Counter counter(c);
   const auto outcome = counter.run(15, [&](std::int64_t i) {
     if (i == 14) (void)c.world().send(counter.x, Rank(99));
@@ -313,7 +313,7 @@ void last_error(Context& c) {
 }
 
 /// Losses right at the end and right behind a run: its result is there all the same.
-void last_read(Context& c) {
+TROUPE_MPI_CASE(last_read) {
   for (int round = 0; round < 6; ++round) {
     const auto what = "round " + std::to_string(round);
     Counter counter(c);
@@ -336,15 +336,27 @@ void last_read(Context& c) {
   }
 }
 
+namespace {
+/// The last rank ends with this status, and the others wait for it in a barrier.
+void leave_the_others(Context& c, int status) {
+  if (c.rank() != c.size() - 1) c.world().barrier();
+  c.end_with(status);
+}
+}  // namespace
+
 /// A rank that leaves with a status of its own while the others wait for it ends the job with it.
-void early_return(Context& c) {
-  if (c.rank() == c.size() - 1) return;
-  c.world().barrier();  // in which it never arrives
+TROUPE_MPI_CASE(early_return) {
+  leave_the_others(c, 3);
+}
+
+/// One that ends well does not let them wait for ever either.
+TROUPE_MPI_CASE(ended_program) {
+  leave_the_others(c, kExitSuccess);
 }
 
 /// The last rank ends its run before the others, in the same interval between two commits: that can
 /// never end well, and is said.
-void disagreement(Context& c) {
+TROUPE_MPI_CASE(disagreement) {
   Counter counter(c);
   const auto outcome = counter.run(c.rank() == c.size() - 1 ? 10 : 40, {}, {.commit_every = 1000});
   // The world has ended: on all ranks alike.
@@ -355,7 +367,7 @@ void disagreement(Context& c) {
 /// The last rank comes to a host collective when all have said where they are, and the line that
 /// tells of it is written: then the next report is under way. It keeps the dumps of the first one,
 /// in the folder "kept".
-void late_to_barrier(Context& c) {
+TROUPE_MPI_CASE(late_to_barrier) {
   namespace fs = std::filesystem;
   const fs::path dumps = c.runtime().config().text("flight-dir");
   c.world().barrier();
@@ -391,7 +403,7 @@ void late_to_barrier(Context& c) {
 
 /// Rank 0's program does not turn to a recovery, whatever it does meanwhile, before the log says
 /// so.
-void late_to_recovery(Context& c) {
+TROUPE_MPI_CASE(late_to_recovery) {
   const char* const log = std::getenv("LOG_OF_TEST");
   c.require(log != nullptr, "where is the log?");
   const auto said = [&] {
@@ -421,7 +433,7 @@ void late_to_recovery(Context& c) {
 }
 
 /// A full command ring keeps no recovery from going on, nor a second fault in it from being met.
-void full_ring(Context& c) {
+TROUPE_MPI_CASE(full_ring) {
   const auto y = c.device().alloc<float>(1 << 20);
   std::atomic<bool> stop{false};
   std::thread busy;

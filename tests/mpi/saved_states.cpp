@@ -46,9 +46,10 @@ struct Sum {
   void expect(std::int64_t steps, const std::string& what) {
     const auto values = c->device().download(x);
     const auto expected = value(steps, c->rank());
-    c->expect(std::count(values.begin(), values.end(), expected) == kSavedLength,
-              what + ": x is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
-    c->expect(count == steps, what + ": " + std::to_string(count) + " steps were counted");
+    c->expect_equal(
+        std::count(values.begin(), values.end(), expected), kSavedLength,
+        what + ": x is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
+    c->expect_equal(count, steps, what + ": " + std::to_string(count) + " steps were counted");
   }
 
   Context* c;
@@ -71,16 +72,17 @@ void expect_pieces(Context& c, const SavedState& state, std::int64_t step,
     pieces = {{next, "x", 0, kSavedLength}, {next, "x", kSavedLength, 0}};
   }
   const auto read = state.read(pieces);
-  c.require(read.ok() && read->size() == pieces.size(), what + ": it cannot be read");
+  c.require(read.ok(), what + ": " + (read.ok() ? "" : read.error().to_string()));
+  c.require_equal(read->size(), pieces.size(), what + ": pieces read");
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].entry == "count") {
-      c.expect(SavedState::as<std::int64_t>((*read)[i]) == std::vector{step}, what + ": count");
+      c.expect_equal(SavedState::as<std::int64_t>((*read)[i]), std::vector{step}, what + ": count");
       continue;
     }
     const auto values = SavedState::as<double>((*read)[i]);
-    c.expect(values.size() == pieces[i].count, what + ": a piece's length");
+    c.expect_equal(values.size(), pieces[i].count, what + ": a piece's length");
     for (const double value : values)
-      c.expect(value == Sum::value(step, pieces[i].part), what + ": a piece's values");
+      c.expect_equal(value, Sum::value(step, pieces[i].part), what + ": a piece's values");
   }
   // An error of one rank alone leaves the others undisturbed.
   const SavedPiece bad{0, "x", kSavedLength, 1};
@@ -88,10 +90,8 @@ void expect_pieces(Context& c, const SavedState& state, std::int64_t step,
   c.expect(refused.ok() != c.first(), what + ": a piece beyond the end");
 }
 
-}  // namespace
-
 /// To disk and to partners in one run; read back from both, whole and in pieces; gone on from.
-void saved_states(Context& c) {
+void states_of_one_run(Context& c) {
   const SharedFolder folder(c);
   const SaveOptions save{.directory = folder.path(), .name = "sum", .every = 6, .partner = true};
   Sum first(c);
@@ -99,7 +99,7 @@ void saved_states(Context& c) {
   first.expect(20, "the first run");
   const auto list = c.world().saved_checkpoints();
   c.expect(list.size() == 3 && list[2].step == 18, "states of steps 6, 12 and 18 are saved");
-  c.expect(c.world().restarted_from() == -1, "nothing to go on from");
+  c.expect_equal(c.world().restarted_from(), -1, "nothing to go on from");
 
   const auto on_disk = c.world().find_state(save).take();
   c.require(on_disk.has_value(), "a state is on disk");
@@ -108,7 +108,7 @@ void saved_states(Context& c) {
     // Commits are made after every 4th and every 6th step: the newest is that of step 18.
     expect_pieces(c, c.world().partner_state().take(), 18, "the partners' state");
   } else {
-    c.expect(c.world().partner_state().code() == Errc::invalid, "one rank has no partner");
+    c.expect_equal(c.world().partner_state().code(), Errc::invalid, "one rank has no partner");
   }
 
   Sum by_hand(c);
@@ -117,7 +117,7 @@ void saved_states(Context& c) {
 
   // The name has been looked for in this process: a run of that name begins anew.
   Sum anew(c);
-  c.expect(anew.run(9, save, 4) == 9, "a second run of the same name begins anew");
+  c.expect_equal(anew.run(9, save, 4), 9, "a second run of the same name begins anew");
   anew.expect(9, "the second run");
 
   // As another program would: a state of another folder's name, gone on from. It was the second
@@ -130,15 +130,15 @@ void saved_states(Context& c) {
   // Under the name "other", the states that the second run saved count as those of a first run.
   Sum other(c);
   const SaveOptions elsewhere{.directory = folder.path(), .name = "other", .every = 6};
-  c.expect(other.run(20, elsewhere, 4) == 14,
-           "the steps before the saved state are not done again");
-  c.expect(c.world().restarted_from() == 6, "it went on from step 6");
+  c.expect_equal(other.run(20, elsewhere, 4), 14,
+                 "the steps before the saved state are not done again");
+  c.expect_equal(c.world().restarted_from(), 6, "it went on from step 6");
   other.expect(20, "gone on from step 6");
 }
 
 /// A program of two runs is started again and again, each time under another name for the same
 /// folder of states: each run takes up its own states, and leaves those of the other.
-void saved_runs(Context& c) {
+void states_of_several_runs(Context& c) {
   const SharedFolder folder(c);
   const auto named = [&](const std::string& name, std::int64_t restart = SaveOptions::kNewest) {
     return SaveOptions{.directory = folder.path(), .name = name, .every = 6, .restart = restart};
@@ -174,7 +174,7 @@ void saved_runs(Context& c) {
   };
   {
     Sum start(c);
-    c.expect(start.run(20, named("a"), 4) == 20, "the first run, the first time");
+    c.expect_equal(start.run(20, named("a"), 4), 20, "the first run, the first time");
     dies([&] { start.run(20, named("a"), 4, dies_at(14)); }, "a run whose ranks die");
   }
   const auto left = saved_step(named("a"));
@@ -182,11 +182,12 @@ void saved_runs(Context& c) {
   rename("a", "b");
   {
     Sum start(c);
-    c.expect(start.run(20, named("b"), 4) == 20, "the first run takes up the second one's state");
+    c.expect_equal(start.run(20, named("b"), 4), 20,
+                   "the first run takes up the second one's state");
     start.expect(20, "the first run of the second start");
-    c.expect(c.world().restarted_from() == -1, "the first run goes on from somewhere");
-    c.expect(start.run(20, named("b"), 4) == 20 - left, "the second run begins anew");
-    c.expect(c.world().restarted_from() == left, "it goes on from another step");
+    c.expect_equal(c.world().restarted_from(), -1, "the first run goes on from somewhere");
+    c.expect_equal(start.run(20, named("b"), 4), 20 - left, "the second run begins anew");
+    c.expect_equal(c.world().restarted_from(), left, "it goes on from another step");
     const auto twice = 2 * Sum::value(20, c.rank());
     c.expect(c.device().download(start.x) == std::vector<double>(kSavedLength, twice) &&
                  start.count == 40,
@@ -204,7 +205,8 @@ void saved_runs(Context& c) {
     Sum start(c);
     const auto again = start.run(20, named("d", 12), 4);
     c.expect(again == 14 || again == 8, "the first run goes on from a state of its own");
-    c.expect(start.run(20, named("d", 12), 4) == 8, "the step that is wanted is the second run's");
+    c.expect_equal(start.run(20, named("d", 12), 4), 8,
+                   "the step that is wanted is the second run's");
   }
   // A first run that has ended with another step leads to another second run.
   rename("d", "e");
@@ -223,9 +225,16 @@ void saved_runs(Context& c) {
   }
 }
 
+}  // namespace
+
+TROUPE_MPI_CASE(saved_states) {
+  states_of_one_run(c);
+  states_of_several_runs(c);
+}
+
 /// Every commit goes to disk and to partners while device hosts die in all sorts of places: the
 /// run's result is right, and so is every state that was left.
-void saved_under_fire(Context& c) {
+TROUPE_MPI_CASE(saved_under_fire) {
   const SharedFolder folder(c);
   const auto epochs = c.world().recoveries().size();
   for (int round = 0; round < 4; ++round) {
@@ -253,7 +262,7 @@ void saved_under_fire(Context& c) {
 }
 
 /// Any rank may ask for the end; all end at the same step, and the program goes on from there.
-void stop_requests(Context& c) {
+TROUPE_MPI_CASE(stop_requests) {
   const SharedFolder folder(c);
   const SaveOptions save{.directory = folder.path(), .name = "stopped"};
   Sum sum(c);
@@ -270,9 +279,9 @@ void stop_requests(Context& c) {
   } catch (const CollectiveException& e) {
     code = e.code();
   }
-  c.expect(code == Errc::requeue, "the run ends with requeue");
+  c.expect_equal(code, Errc::requeue, "the run ends with requeue");
   const auto steps = c.world().gather_values(last);
-  for (const auto step : steps) c.expect(step == last, "all ranks end at the same step");
+  for (const auto step : steps) c.expect_equal(step, last, "all ranks end at the same step");
   const auto state = c.world().find_state(save).take();
   c.require(state.has_value(), "its state is on disk");
   expect_pieces(c, *state, last, "the state of the end");

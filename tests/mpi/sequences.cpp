@@ -71,16 +71,16 @@ struct Counted {
   void expect(std::int64_t steps, const std::string& what) {
     const auto mine = c->device().download(x), all = c->device().download(total);
     const auto each = static_cast<double>(steps), sum = each * c->size();
-    c->expect(std::count(mine.begin(), mine.end(), each) == n,
-              what + ": x is " + std::to_string(mine[0]));
-    c->expect(std::count(all.begin(), all.end(), sum) == n,
-              what + ": the sum is " + std::to_string(all[0]));
+    c->expect_equal(std::count(mine.begin(), mine.end(), each), n,
+                    what + ": x is " + std::to_string(mine[0]));
+    c->expect_equal(std::count(all.begin(), all.end(), sum), n,
+                    what + ": the sum is " + std::to_string(all[0]));
   }
 };
 
 }  // namespace
 
-void sequences(Context& c) {
+TROUPE_MPI_CASE(sequences) {
   Ring direct(c), recorded(c);
   const auto sequence = c.device().record([&] { recorded.step(); });
   for (int i = 0; i < 20; ++i) {
@@ -108,12 +108,12 @@ void sequences(Context& c) {
     });
     c.expect(false, "a sequence of 500 collectives is recorded");
   } catch (const Exception& e) {
-    c.expect(e.code() == Errc::unsupported, std::string("too many collectives: ") + e.what());
+    c.expect_equal(e.code(), Errc::unsupported, std::string("too many collectives: ") + e.what());
   }
 }
 
 /// What a library has to prepare first stands between collectives: the run goes on all the same.
-void sequence_first_use(Context& c) {
+TROUPE_MPI_CASE(sequence_first_use) {
   auto& device = c.device();
   const auto x = device.alloc<std::complex<float>>(n);
   const auto sums = device.alloc<double>(1);
@@ -131,7 +131,7 @@ void sequence_first_use(Context& c) {
 
 /// Collectives from and to one rank, and several as one, whose factors and operands change from run
 /// to run.
-void sequence_collectives(Context& c) {
+TROUPE_MPI_CASE(sequence_collectives) {
   constexpr std::int64_t kRows = 4;
   auto& device = c.device();
   auto& world = c.world();
@@ -160,16 +160,16 @@ void sequence_collectives(Context& c) {
     c.require(run.wait_for(kDeadline), "a run does not resolve");
     c.require(run.wait().ok(),
               "a run fails: " + (run.wait().ok() ? "" : run.wait().error().message));
-    c.expect(device.download(scaled) == std::vector<double>(n, by * size * (size + 1) / 2),
-             "the scaled sum of run " + std::to_string(i));
-    c.expect(
-        device.download(total) == std::vector<double>(n, size * static_cast<double>(which + 1)),
-        "the sum of a row in run " + std::to_string(i));
+    c.expect_equal(device.download(scaled), std::vector<double>(n, by * size * (size + 1) / 2),
+                   "the scaled sum of run " + std::to_string(i));
+    c.expect_equal(device.download(total),
+                   std::vector<double>(n, size * static_cast<double>(which + 1)),
+                   "the sum of a row in run " + std::to_string(i));
   }
 }
 
 /// Ranks whose sequences have other collectives, or run a collective in the place of a sequence.
-void sequence_differences(Context& c) {
+TROUPE_MPI_CASE(sequence_differences) {
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
   c.device().fill(a, 1.0);
   const bool odd = c.rank() == 1;
@@ -189,13 +189,13 @@ void sequence_differences(Context& c) {
   is_refused(odd ? c.world().all_reduce(a, b, ReduceOp::sum) : same.run(),
              "a collective in the place of a sequence");
   same.run().get();
-  c.expect(c.device().download(b) == std::vector<double>(n, c.size()), "the next run is wrong");
+  c.expect_equal(c.device().download(b), std::vector<double>(n, c.size()), "the next run is wrong");
   (void)c.device().take_error();
 }
 
 /// Sequences made before a run, in whose steps device hosts die: in the middle of a run of one, and
 /// between two.
-void sequence_faults(Context& c) {
+TROUPE_MPI_CASE(sequence_faults) {
   constexpr std::int64_t kSteps = 60;
   Counted counted(c);
   const auto sequence = c.device().record([&] { counted.step(); });
@@ -212,7 +212,7 @@ void sequence_faults(Context& c) {
 }
 
 /// World::run() records its steps by itself.
-void recorded_steps(Context& c) {
+TROUPE_MPI_CASE(recorded_steps) {
   constexpr std::int64_t kSteps = 80;
   Counted counted(c);
   std::set<std::int64_t> strikes{20, 50};
@@ -236,7 +236,7 @@ void recorded_steps(Context& c) {
                   {.record = true});
     c.expect(false, "a step that reads is recorded");
   } catch (const Exception& e) {
-    c.expect(e.code() == Errc::unsupported, std::string("a step that reads: ") + e.what());
+    c.expect_equal(e.code(), Errc::unsupported, std::string("a step that reads: ") + e.what());
   }
 }
 

@@ -5,7 +5,7 @@
 namespace troupe::test {
 
 /// One rank splits another communicator than the rest: the same error on all ranks, at once.
-void split_disagreement(Context& c) {
+TROUPE_MPI_CASE(split_disagreement) {
   auto halves = c.world().split(c.world().rank() % 2);
   const auto began = Clock::now();
   try {
@@ -22,7 +22,7 @@ void split_disagreement(Context& c) {
 
 /// One rank splits the world once more than the others, who go on: they wait in MPI, where only the
 /// end of the job is heard.
-void split_counts(Context& c) {
+TROUPE_MPI_CASE(split_counts) {
   (void)c.world().split(0);
   if (c.world().rank() == 1) (void)c.world().split(0);
   c.world().barrier();
@@ -30,7 +30,7 @@ void split_counts(Context& c) {
 }
 
 /// In a run a fault meets some ranks in a split to which the others will not come: all repeat it.
-void split_interrupted(Context& c) {
+TROUPE_MPI_CASE(split_interrupted) {
   auto& world = c.world();
   auto& device = c.device();
   auto x = device.alloc<double>(100);
@@ -52,12 +52,12 @@ void split_interrupted(Context& c) {
             },
             {.commit_every = 3});
   c.expect(visits == 2 && world.recoveries().size() == 1, "a split that was interrupted");
-  c.expect(group.job_rank(0) == world.size() - 1, "the group is not that of the second split");
+  c.expect_equal(group.job_rank(0), world.size() - 1, "the group is not that of the second split");
   const auto ranks = device.alloc<std::int64_t>(10);
   device.fill(ranks, std::int64_t{1});
   group.all_reduce(ranks, ReduceOp::sum).get();
   for (const auto value : device.download(ranks))
-    c.expect(value == world.size(), "a sum over a group whose split was interrupted");
+    c.expect_equal(value, world.size(), "a sum over a group whose split was interrupted");
 }
 
 }  // namespace troupe::test

@@ -32,11 +32,12 @@ void expect_sum(Context& c, Collectives& group, const std::string& what) {
            what + ": " + (reduced.wait().ok() ? "" : reduced.wait().error().to_string()));
   if (!reduced.wait().ok()) return;
   for (const auto value : c.device().download(data))
-    c.expect(value == expected,
-             what + ": a sum of " + std::to_string(value) + ", not " + std::to_string(expected));
+    c.expect_equal(
+        value, expected,
+        what + ": a sum of " + std::to_string(value) + ", not " + std::to_string(expected));
   const auto values = group.gather_values(mine);
-  c.expect(std::accumulate(values.begin(), values.end(), std::int64_t{0}) == expected,
-           what + ": the host's sum");
+  c.expect_equal(std::accumulate(values.begin(), values.end(), std::int64_t{0}), expected,
+                 what + ": the host's sum");
 }
 
 /// Rows and columns of a grid with two columns.
@@ -68,18 +69,18 @@ void refusals(Context& c, Group& group) {
     const auto unread = device.unread_errors();
     c.expect(unread.count == 1 && unread.first.code == Errc::invalid,
              what + ": " + std::to_string(unread.count) + " errors");
-    c.expect(device.take_error().code() == Errc::invalid, what + ": take_error");
+    c.expect_equal(device.take_error().code(), Errc::invalid, what + ": take_error");
   };
   is_heard([&] { group.all_reduce(data, ReduceOp::sum); }, "an all_reduce of an empty group");
   is_heard([&] { group.send(data, Rank(0)); }, "a message in an empty group");
   is_heard([&] { (void)group.all_gather(data, data.slice(0, 1)); }, "an all_gather of one");
-  c.expect(code_of([&] {
-             (void)device.record([&] {
-               device.fill(data, 1.0f);
-               group.all_reduce(data, ReduceOp::sum);
-             });
-           }) == Errc::invalid,
-           "a recording leaves the all_reduce of an empty group out");
+  c.expect_equal(code_of([&] {
+                   (void)device.record([&] {
+                     device.fill(data, 1.0f);
+                     group.all_reduce(data, ReduceOp::sum);
+                   });
+                 }),
+                 Errc::invalid, "a recording leaves the all_reduce of an empty group out");
   Future<void> kept;
   is_heard(
       [&] {
@@ -88,14 +89,14 @@ void refusals(Context& c, Group& group) {
       },
       "a bundle that is never submitted");
   c.expect(kept.ready() && kept.wait().code() == Errc::invalid, "its future");
-  c.expect(code_of([&] {
-             (void)device.record([&] {
-               device.fill(data, 1.0f);
-               auto bundle = c.world().bundle();
-               bundle.all_reduce(data, ReduceOp::sum);
-             });
-           }) == Errc::invalid,
-           "a recording leaves out a bundle that is never submitted");
+  c.expect_equal(code_of([&] {
+                   (void)device.record([&] {
+                     device.fill(data, 1.0f);
+                     auto bundle = c.world().bundle();
+                     bundle.all_reduce(data, ReduceOp::sum);
+                   });
+                 }),
+                 Errc::invalid, "a recording leaves out a bundle that is never submitted");
   try {
     auto bundle = c.world().bundle();
     kept = bundle.all_reduce(data, ReduceOp::sum);
@@ -104,34 +105,36 @@ void refusals(Context& c, Group& group) {
   }
   c.expect(kept.ready() && device.unread_errors().count == 0,
            "a bundle that an exception takes away is an error");
-  c.expect(code_of([&] {
-             (void)device.record([&] {
-               device.fill(data, 1.0f);
-               c.world().device(Rank(c.world().rank())).nop();
-             });
-           }) == Errc::unsupported,
-           "a request to a rank's device is recorded");
-  c.expect(device.unread_errors().count == 0, "there is an error behind");
+  c.expect_equal(code_of([&] {
+                   (void)device.record([&] {
+                     device.fill(data, 1.0f);
+                     c.world().device(Rank(c.world().rank())).nop();
+                   });
+                 }),
+                 Errc::unsupported, "a request to a rank's device is recorded");
+  c.expect_equal(device.unread_errors().count, 0, "there is an error behind");
 }
 
 void empty_group(Context& c, Group& group) {
   refusals(c, group);
   const auto data = c.device().alloc<float>(8);
   c.expect(!group && group.rank() == -1 && group.size() == 0, "an empty group has ranks");
-  c.expect(group.all_reduce(data, ReduceOp::sum).wait().code() == Errc::invalid,
-           "an all_reduce of an empty group");
-  c.expect(group.send(data, Rank(0)).wait().code() == Errc::invalid, "a message in an empty group");
+  c.expect_equal(group.all_reduce(data, ReduceOp::sum).wait().code(), Errc::invalid,
+                 "an all_reduce of an empty group");
+  c.expect_equal(group.send(data, Rank(0)).wait().code(), Errc::invalid,
+                 "a message in an empty group");
   try {
     group.barrier();
     c.expect(false, "a barrier of an empty group");
   } catch (const Exception& e) {
-    c.expect(e.code() == Errc::invalid, "a barrier of an empty group: " + std::string(e.what()));
+    c.expect_equal(e.code(), Errc::invalid,
+                   "a barrier of an empty group: " + std::string(e.what()));
   }
   try {
     (void)group.split(0);
     c.expect(false, "an empty group can be split");
   } catch (const Exception& e) {
-    c.expect(e.code() == Errc::invalid, "a split of an empty group: " + std::string(e.what()));
+    c.expect_equal(e.code(), Errc::invalid, "a split of an empty group: " + std::string(e.what()));
   }
   (void)c.device().take_error();
 }
@@ -145,7 +148,7 @@ void never_made(Context& c, Group& group) {
       call();
       c.expect(false, what + " of a group that was never made");
     } catch (const Exception& e) {
-      c.expect(e.code() == Errc::invalid, what + ": " + e.what());
+      c.expect_equal(e.code(), Errc::invalid, what + ": " + e.what());
     }
   };
   throws([&] { group.all_reduce(data, ReduceOp::sum); }, "an all_reduce");
@@ -167,7 +170,7 @@ void wrong_use(Context& c, Group& group) {
   c.device().fill(data, 1.0f);
   const auto past = group.broadcast(data, Rank(group.size()));
   c.require(past.wait_for(kDeadline), "a root outside of the group does not resolve");
-  c.expect(past.wait().code() == Errc::invalid, "a root outside of the group");
+  c.expect_equal(past.wait().code(), Errc::invalid, "a root outside of the group");
   const auto to = c.device().alloc<float>(8 * c.world().size() + 8);
   const auto gathered = group.all_gather(data, to);
   c.expect(gathered.wait().code() == Errc::invalid &&
@@ -194,13 +197,13 @@ void strike(Context& c, int victim, FaultKind kind) {
 }  // namespace
 
 /// Colours, keys, groups of groups, several at once, and how many come and go.
-void splits(Context& c) {
+TROUPE_MPI_CASE(splits) {
   auto& world = c.world();
   const int me = world.rank(), size = world.size();
   auto all = world.split(7, -me);
   std::vector<int> backwards(static_cast<std::size_t>(size));
   std::iota(backwards.rbegin(), backwards.rend(), 0);
-  c.expect(ranks_of(c, all) == backwards, "keys do not order a group");
+  c.expect_equal(ranks_of(c, all), backwards, "keys do not order a group");
   expect_sum(c, all, "all");
   auto some = world.split(me == 0 ? -1 : me % 2);
   if (me == 0) {
@@ -218,7 +221,7 @@ void splits(Context& c) {
   Grid grid(c);
   grid.expect(c, "grid");
   auto cell = grid.row.split(grid.row.rank());
-  c.expect(cell.size() == 1, "a group of a group of one");
+  c.expect_equal(cell.size(), 1, "a group of a group of one");
   expect_sum(c, cell, "cell");
   auto again = all.split(all.rank() / 2);
   expect_sum(c, again, "a group of a group");
@@ -236,7 +239,7 @@ void splits(Context& c) {
   // Rows of different lengths: the longest wins.
   if (size % 2 == 0) {
     for (const double value : c.device().download(data))
-      c.expect(value == expected, "a stream of collectives of several groups went wrong");
+      c.expect_equal(value, expected, "a stream of collectives of several groups went wrong");
   }
   for (int i = 0; i < 30; ++i) {
     auto passing = world.split(me % (1 + i % 3), i % 2 == 0 ? me : -me);
@@ -246,7 +249,7 @@ void splits(Context& c) {
 }
 
 /// A device host dies before, during and right after a split: the group is there all the same.
-void split_faults(Context& c) {
+TROUPE_MPI_CASE(split_faults) {
   auto& world = c.world();
   for (int round = 0; round < 6; ++round) {
     const auto what = "round " + std::to_string(round);
@@ -267,7 +270,7 @@ void split_faults(Context& c) {
 }
 
 /// Groups are there again after a recovery, whoever died and however it was overcome.
-void group_faults(Context& c) {
+TROUPE_MPI_CASE(group_faults) {
   auto& world = c.world();
   Grid grid(c);
   auto all = world.split(0, -world.rank());
@@ -304,7 +307,7 @@ void group_faults(Context& c) {
 
 /// A run whose steps use groups that it has made itself: after a fault it goes on from the last
 /// commit, with the numbers that it would have without one.
-void groups_in_run(Context& c) {
+TROUPE_MPI_CASE(groups_in_run) {
   auto& world = c.world();
   auto& device = c.device();
   auto x = device.alloc<double>(100), part = device.alloc<double>(100);
@@ -361,7 +364,7 @@ void groups_in_run(Context& c) {
 
 /// --on-loss shrink: while a rank is out of the world the others let go of a group that it has.
 /// When it is back that group is gone, and all others are there.
-void group_gone(Context& c) {
+TROUPE_MPI_CASE(group_gone) {
   auto& world = c.world();
   const bool lost = world.rank() == 1;
   auto gone = world.split(0), kept = world.split(0, -world.rank());
@@ -394,27 +397,27 @@ void group_gone(Context& c) {
     const auto refused = gone.all_reduce(data, ReduceOp::sum), sent = gone.send(data, Rank(0));
     for (const auto* one : {&refused, &sent}) {
       c.require(one->wait_for(kDeadline), "a collective of a group that is gone does not resolve");
-      c.expect(one->wait().code() == Errc::stale, "a collective of a group that is gone");
+      c.expect_equal(one->wait().code(), Errc::stale, "a collective of a group that is gone");
     }
     const auto throws = [&](const std::function<void()>& call, const std::string& what) {
       try {
         call();
         c.expect(false, what + " of a group that is gone");
       } catch (const Exception& e) {
-        c.expect(e.code() == Errc::stale, what + " of a group that is gone: " + e.what());
+        c.expect_equal(e.code(), Errc::stale, what + " of a group that is gone: " + e.what());
       }
     };
     throws([&] { gone.barrier(); }, "a barrier");
     throws([&] { (void)gone.split(0); }, "a split");
   }
   auto fresh = world.split(0);
-  c.expect(fresh.size() == world.size(), "a split of the world that is whole again");
+  c.expect_equal(fresh.size(), world.size(), "a split of the world that is whole again");
   expect_sum(c, fresh, "a new group");
 }
 
 /// --on-loss shrink: a rank that is lost is missing in its groups, and in them again when it is
 /// back.
-void group_members(Context& c) {
+TROUPE_MPI_CASE(group_members) {
   auto& world = c.world();
   const int me = world.rank(), all = world.size();
   auto halves = world.split(me % 2), backwards = world.split(0, -me);
@@ -449,7 +452,7 @@ void group_members(Context& c) {
     expect_sum(c, halves, "half of those that are left");
     expect_sum(c, backwards, "all that are left");
     auto fresh = world.split(0);
-    c.expect(fresh.size() == all - 1, "a split of a smaller world");
+    c.expect_equal(fresh.size(), all - 1, "a split of a smaller world");
     expect_sum(c, fresh, "a new group");
     return;
   }

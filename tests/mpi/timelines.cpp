@@ -125,11 +125,11 @@ void undone(Context& c) {
   c.expect(ended.ok(), "a run whose old steps were refused ends with " + outcome_text(ended));
   const char* const names[] = {"a function", "a coroutine", "an actor", "a thread"};
   for (std::size_t i = 0; i < outcomes.size(); ++i)
-    c.expect(*outcomes[i] == Errc::world_reformed, std::string(names[i]) +
-                                                       " of a step that is undone gets " +
-                                                       std::string(to_string(*outcomes[i])));
+    c.expect_equal(*outcomes[i], Errc::world_reformed,
+                   std::string(names[i]) + " of a step that is undone gets " +
+                       std::string(to_string(*outcomes[i])));
   sum.expect(20, "with work for steps that are undone");
-  c.expect(c.device().unread_errors().count == 0, "what is undone counts as unread");
+  c.expect_equal(c.device().unread_errors().count, 0, "what is undone counts as unread");
 }
 
 /// A commit has what the steps before it have begun, whoever does it.
@@ -142,8 +142,9 @@ void awaited(Context& c) {
   bool again = false;
   const auto ended = sum.run(30, [&](std::int64_t i) {
     if (i % 5 == 0 && !again)
-      c.expect(ran == 3 * i, "behind a commit " + std::to_string(ran) + " of " +
-                                 std::to_string(3 * i) + " functions have run");
+      c.expect_equal(ran, 3 * i,
+                     "behind a commit " + std::to_string(ran) + " of " + std::to_string(3 * i) +
+                         " functions have run");
     if (helper.joinable()) helper.join();
     if (i == 17 && !std::exchange(again, true)) sum.lose_and_wait();
     c.device().fill(sum.scratch, 2.0).then([&] { (void)sum.add().then([&] { ++ran; }); });
@@ -180,9 +181,9 @@ void outsiders(Context& c) {
     }).join();
     c.world().barrier();  // before any rank leaves the run
   });
-  c.expect(outside == Errc::ok, "a thread without a timeline may not use memory of its own");
-  c.expect(inside == Errc::invalid, "a thread without a timeline uses the checkpoint's memory");
-  c.expect(ended.code() == Errc::invalid, "the run ends with " + outcome_text(ended));
+  c.expect_equal(outside, Errc::ok, "a thread without a timeline may not use memory of its own");
+  c.expect_equal(inside, Errc::invalid, "a thread without a timeline uses the checkpoint's memory");
+  c.expect_equal(ended.code(), Errc::invalid, "the run ends with " + outcome_text(ended));
   c.expect(outcome_text(ended).find("Timeline::Scope") != std::string::npos,
            "it does not say how: " + outcome_text(ended));
   (void)c.device().take_error();
@@ -224,8 +225,8 @@ void doubtful_errors(Context& c) {
     next.add();
     if (i == 7 && c.first()) throw Exception(lost);
   });
-  c.expect(stuck.code() == Errc::device_lost,
-           "a run that meets it for ever: " + outcome_text(stuck));
+  c.expect_equal(stuck.code(), Errc::device_lost,
+                 "a run that meets it for ever: " + outcome_text(stuck));
   c.world().wait_active().take();
 }
 
@@ -242,12 +243,13 @@ void kept_groups(Context& c) {
   const auto run = sequence.run();
   c.require(run.wait_for(kDeadline), "a sequence waits for a group that is gone");
   c.expect(run.wait().ok(), "a sequence whose group was let go: " + outcome_text(run.wait()));
-  c.expect(c.device().download(x)[0] == c.size(), "a sequence whose group was let go sums wrongly");
+  c.expect_equal(c.device().download(x)[0], c.size(),
+                 "a sequence whose group was let go sums wrongly");
 }
 
 }  // namespace
 
-void timelines(Context& c) {
+TROUPE_MPI_CASE(timelines) {
   undone(c);
   awaited(c);
   outsiders(c);
@@ -256,7 +258,7 @@ void timelines(Context& c) {
 }
 
 /// A step that costs a device host each time ends the job, however long it takes.
-void standing_still(Context& c) {
+TROUPE_MPI_CASE(standing_still) {
   StepSum sum(c);
   c.world().run(sum.state,
                 [&](std::int64_t i) {
@@ -283,7 +285,7 @@ class Late : public Actor<Late, Work> {
 
 /// Each rank leaves an error that comes once its body has returned: the job ends with status 1, and
 /// the line counts all of them.
-void late_errors(Context& c) {
+TROUPE_MPI_CASE(late_errors) {
   auto a = c.device().alloc<double>(4);
   c.device().upload<double>(std::vector<double>{-1, 0, 0, -1}, a).get();  // not definite
   switch (c.rank()) {

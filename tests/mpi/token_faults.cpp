@@ -22,7 +22,7 @@ bool all_are(const std::vector<std::int64_t>& values, std::int64_t wanted) {
 /// Device hosts die at the destination and at the source in the middle of transfers: a transfer
 /// that succeeded is right in every byte, the destination of one that failed is what it was or is
 /// stale, and nothing else has changed.
-void token_faults(Context& c) {
+TROUPE_MPI_CASE(token_faults) {
   constexpr std::int64_t kLength = 3'000'000;
   constexpr std::int64_t kUntouched = -5;
   constexpr int kRounds = 12;
@@ -106,8 +106,8 @@ void token_faults(Context& c) {
     const auto late =
         c.world().fetch(tokens[0], fetched.valid() ? fetched : (fetched.renew(), fetched));
     c.require(late.wait_for(kDeadline), "a fetch of what is gone does not resolve");
-    c.expect(late.wait().code() == Errc::stale,
-             "a fetch of what is gone: " + std::string(to_string(late.wait().code())));
+    c.expect_equal(late.wait().code(), Errc::stale,
+                   "a fetch of what is gone: " + std::string(to_string(late.wait().code())));
   } else {
     c.expect(!doomed.valid(), "a buffer that was being written is valid");
   }

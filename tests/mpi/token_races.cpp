@@ -8,7 +8,7 @@ namespace troupe::test {
 
 /// The pieces of a transfer are put where they belong although the source learns in any order that
 /// they have been read: threads of the program that takes the answers, and are held up, mix it up.
-void token_pieces(Context& c) {
+TROUPE_MPI_CASE(token_pieces) {
   constexpr std::int64_t kLength = 5'000'000;  // 20 pieces
 #ifdef TROUPE_BRIEF_TESTS
   constexpr int kRounds = 20;
@@ -60,7 +60,7 @@ void token_pieces(Context& c) {
 
 /// What a rank asked of another before a fault, and is still waiting there when both have gone back
 /// to their last commit, is not done any more: the program asks for it again, or does not.
-void token_rollback(Context& c) {
+TROUPE_MPI_CASE(token_rollback) {
   constexpr std::int64_t kSteps = 20, kCommitEvery = 5;
   const bool asks = c.rank() == 1;
   auto y = c.device().alloc<double>(1000), beat = c.device().alloc<double>(1000);
@@ -116,24 +116,25 @@ void token_rollback(Context& c) {
                   return step + 1 == kSteps ? Step::done : Step::again;
                 },
                 {.commit_every = kCommitEvery});
-  c.expect(c.world().recoveries().size() == 1, "there was no recovery");
+  c.expect_equal(c.world().recoveries().size(), 1, "there was no recovery");
   for (const auto& future : asked) {
     c.require(future.wait_for(kDeadline), "what was asked for before the fault does not resolve");
-    c.expect(future.wait().code() == Errc::world_reformed,
-             "what was asked for before the fault: " +
-                 (future.wait().ok() ? "ok" : future.wait().error().to_string()));
+    c.expect_equal(future.wait().code(), Errc::world_reformed,
+                   "what was asked for before the fault: " +
+                       (future.wait().ok() ? "ok" : future.wait().error().to_string()));
   }
   if (asks) c.world().device(Rank(0)).nop().get();  // behind all the others
   c.world().barrier();
-  c.expect(c.device().download(y)[0] == static_cast<double>(kSteps),
-           "y is " + std::to_string(c.device().download(y)[0]) + ", not " + std::to_string(kSteps));
+  c.expect_equal(
+      c.device().download(y)[0], static_cast<double>(kSteps),
+      "y is " + std::to_string(c.device().download(y)[0]) + ", not " + std::to_string(kSteps));
   c.expect(c.device().take_error().ok(), "what was rolled back is nobody's error");
   c.world().barrier();
 }
 
 /// A rank is lost in the middle of its put: its peer meets the contents that this has spoilt,
 /// perhaps before it hears of the loss, and goes back with the others all the same.
-void token_spoilt(Context& c) {
+TROUPE_MPI_CASE(token_spoilt) {
   constexpr std::int64_t kSteps = 36, kLength = 4 << 20;  // several pieces
   const int asks = c.size() - 1, owner = c.size() / 2;
   const bool owns = c.rank() == owner;
@@ -170,7 +171,7 @@ void token_spoilt(Context& c) {
 
 /// What a rank asks of another before its own commit is part of the other's commit too, however
 /// early that one is ready for it: behind it a rollback would take back what nobody asks for again.
-void token_commits(Context& c) {
+TROUPE_MPI_CASE(token_commits) {
   constexpr std::int64_t kSteps = 8, kStruckIn = 4;
   const bool asks = c.first();
   const int owner = c.size() - 1;
@@ -211,18 +212,18 @@ void token_commits(Context& c) {
                   return step + 1 == kSteps ? Step::done : Step::again;
                 },
                 {.commit_every = 1});
-  c.expect(c.world().recoveries().size() == 1, "there was no recovery");
+  c.expect_equal(c.world().recoveries().size(), 1, "there was no recovery");
   if (c.rank() == owner) {
     const auto sum = c.device().download(y)[0], put = c.device().download(box)[0];
-    c.expect(sum == kSteps, "y is " + std::to_string(sum) + ", not " + std::to_string(kSteps));
-    c.expect(put == kSteps - 1, "what was put last is of step " + std::to_string(put));
+    c.expect_equal(sum, kSteps, "y is " + std::to_string(sum) + ", not " + std::to_string(kSteps));
+    c.expect_equal(put, kSteps - 1, "what was put last is of step " + std::to_string(put));
   }
   c.world().barrier();
 }
 
 /// Slices, copies and tokens that were made before a run are as good behind its rollback as the
 /// references in the checkpoint, although what they name was lost at the fault.
-void kept_references(Context& c) {
+TROUPE_MPI_CASE(kept_references) {
   constexpr std::int64_t kSteps = 6, kStruckIn = 3;
   constexpr int kInFlight = 200;
   const auto next = static_cast<std::size_t>((c.rank() + 1) % c.size());
@@ -264,13 +265,13 @@ void kept_references(Context& c) {
                       .scal(2.0, RemoteRef<double>(all[next].room))
                       .get();
                   c.world().all_reduce(met, ReduceOp::sum).get();
-                  c.expect(c.device().download(room.slice(9, 2)) ==
-                               std::vector<double>{static_cast<double>(step), 2.0},
-                           "what came by a token");
+                  c.expect_equal(c.device().download(room.slice(9, 2)),
+                                 std::vector<double>{static_cast<double>(step), 2.0},
+                                 "what came by a token");
                   return step + 1 == kSteps ? Step::done : Step::again;
                 },
                 {.commit_every = 2});
-  c.expect(c.world().recoveries().size() == 1, "there was no recovery");
+  c.expect_equal(c.world().recoveries().size(), 1, "there was no recovery");
   const auto result = c.device().download(y);
   c.expect(result.front() == kSteps && result.back() == 2 * kSteps,
            "y is " + std::to_string(result.front()) + " and " + std::to_string(result.back()));
@@ -279,7 +280,7 @@ void kept_references(Context& c) {
 
 /// Programs that handle faults themselves: what is asked of a rank waits until its program has
 /// turned to the asking one's epoch, and is refused, and told, once it has left that epoch.
-void token_epochs(Context& c) {
+TROUPE_MPI_CASE(token_epochs) {
   const auto y = c.device().alloc<double>(1000);
   c.device().fill(y, 0.0).get();
   const auto tokens = c.world().gather_values(y.token());
@@ -307,7 +308,7 @@ void token_epochs(Context& c) {
   }
   c.world().barrier();
   if (c.rank() == 0)
-    c.expect(c.device().download(y)[0] == 5.0, "what came early was done too early");
+    c.expect_equal(c.device().download(y)[0], 5.0, "what came early was done too early");
 
   // Another fault; rank 1 does not turn to the next epoch, the others do.
   if (c.rank() == c.size() - 1) c.device().inject(memory::FaultKind::kill);
@@ -323,9 +324,9 @@ void token_epochs(Context& c) {
                                       c.world().fetch(tokens[0], mine)};
     for (const auto& future : late) {
       c.require(future.wait_for(kDeadline), "what comes late does not resolve");
-      c.expect(future.wait().code() == Errc::world_reformed, "what comes late is not refused");
+      c.expect_equal(future.wait().code(), Errc::world_reformed, "what comes late is not refused");
     }
-    c.expect(c.device().take_error().code() == Errc::peer_lost, "nobody is told of it");
+    c.expect_equal(c.device().take_error().code(), Errc::peer_lost, "nobody is told of it");
     c.expect(mine.valid(), "nothing came, and what was there is lost");
     (void)remote.fill(there, 6.0);  // nobody keeps the future
     c.expect(eventually([&] { return !c.device().take_error().ok(); }),
@@ -334,7 +335,7 @@ void token_epochs(Context& c) {
     remote.nop().get();
   }
   c.world().barrier();
-  if (c.rank() == 0) c.expect(c.device().download(y)[0] == 5.0, "what came late was done");
+  if (c.rank() == 0) c.expect_equal(c.device().download(y)[0], 5.0, "what came late was done");
   (void)c.device().take_error();
   c.world().barrier();
 }

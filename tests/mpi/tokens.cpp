@@ -36,9 +36,9 @@ Errc code_of(Context& c, const Future<void>& future, const std::string& what) {
 
 void expect_code(Context& c, const Future<void>& future, Errc wanted, const std::string& what) {
   const auto code = code_of(c, future, what);
-  c.expect(code == wanted, what + ": " +
-                               (code == Errc::ok ? "ok" : future.wait().error().to_string()) +
-                               " instead of " + std::string(to_string(wanted)));
+  c.expect_equal(code, wanted,
+                 what + ": " + (code == Errc::ok ? "ok" : future.wait().error().to_string()) +
+                     " instead of " + std::string(to_string(wanted)));
 }
 
 int other(const Context& c, int steps = 1) {
@@ -49,7 +49,7 @@ int other(const Context& c, int steps = 1) {
 
 /// Every rank fetches from and puts to every rank at once, all lengths, with slices; every byte is
 /// compared.
-void tokens(Context& c) {
+TROUPE_MPI_CASE(tokens) {
   for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000},
                                    std::int64_t{262'147}, std::int64_t{3'000'001}}) {
     const auto what = std::to_string(count) + " elements";
@@ -79,7 +79,7 @@ void tokens(Context& c) {
       c.expect(std::equal(wanted.begin(), wanted.end(), boxed.begin() + at),
                what + " put by rank " + std::to_string(r));
     }
-    c.expect(c.device().download(mine) == patterned(c.rank(), 1, count), what + ": the source");
+    c.expect_equal(c.device().download(mine), patterned(c.rank(), 1, count), what + ": the source");
   }
   // Slices, into a new buffer.
   const auto mine = uploaded(c, 2, 10'000);
@@ -87,16 +87,15 @@ void tokens(Context& c) {
   const auto part = c.world().fetch<std::uint64_t>(tokens[static_cast<std::size_t>(other(c))]);
   c.require(part.wait_for(kDeadline), "a fetch into a new buffer does not resolve");
   const auto all = patterned(other(c), 2, 10'000);
-  c.expect(c.device().download(part.get()) ==
-               std::vector<std::uint64_t>(all.begin() + 5'000, all.begin() + 9'000),
-           "a slice");
+  c.expect_equal(c.device().download(part.get()),
+                 std::vector<std::uint64_t>(all.begin() + 5'000, all.begin() + 9'000), "a slice");
   c.expect(c.device().take_error().ok(), "nothing went wrong");
   c.world().barrier();
 }
 
 /// A reader sees exactly one version of a buffer that its owner writes all the time, and never an
 /// older one than it has been told of; program order holds on both sides without waiting.
-void token_order(Context& c) {
+TROUPE_MPI_CASE(token_order) {
   constexpr std::int64_t kLength = 300'000;
   constexpr int kRounds = 150;
   const auto mine = c.device().alloc<std::int64_t>(kLength);
@@ -147,18 +146,18 @@ void token_order(Context& c) {
     expect_code(c, back, Errc::ok, "a fetch of what was put");
     expect_code(c, wiped, Errc::ok, "a remote fill");
     const auto values = c.device().download(copy);
-    c.expect(std::count(values.begin(), values.end(), round) == kLength,
-             "put, fetch and fill of one rank run in order");
+    c.expect_equal(std::count(values.begin(), values.end(), round), kLength,
+                   "put, fetch and fill of one rank run in order");
     c.world().barrier();
     const auto left = c.device().download(box);
-    c.expect(std::count(left.begin(), left.end(), -2) == kLength, "the fill comes last");
+    c.expect_equal(std::count(left.begin(), left.end(), -2), kLength, "the fill comes last");
     c.world().barrier();
   }
   c.expect(c.device().take_error().ok(), "nothing went wrong");
 }
 
 /// Bad tokens are refused with what is wrong; nothing is read or written.
-void token_errors(Context& c) {
+TROUPE_MPI_CASE(token_errors) {
   const auto mine = uploaded(c, 3, 1'000);
   const auto tokens = c.world().gather_values(mine.token());
   const auto& good = tokens[static_cast<std::size_t>(other(c))];
@@ -207,10 +206,10 @@ void token_errors(Context& c) {
   bad.length = UINT64_MAX;
   expect_code(c, c.world().fetch(bad, copy), Errc::invalid, "fetch of an absurd length");
   const auto absurd = c.world().fetch<std::uint64_t>(bad);
-  c.expect(absurd.wait().code() == Errc::invalid, "an absurd length, allocated");
+  c.expect_equal(absurd.wait().code(), Errc::invalid, "an absurd length, allocated");
   bad = good;
   bad.dtype = 99;
-  c.expect(c.world().hold(bad).wait().code() == Errc::invalid, "hold of no dtype");
+  c.expect_equal(c.world().hold(bad).wait().code(), Errc::invalid, "hold of no dtype");
 
   // Freed.
   auto gone = c.device().alloc<std::uint64_t>(1'000);
@@ -231,7 +230,8 @@ void token_errors(Context& c) {
   c.world().barrier();
   lease.release();
   expect_code(c, c.world().fetch(second.token(), copy), Errc::ok, "fetch of what is held");
-  c.expect(c.device().download(copy) == patterned(other(c), 5, 1'000), "what is held is intact");
+  c.expect_equal(c.device().download(copy), patterned(other(c), 5, 1'000),
+                 "what is held is intact");
   c.world().barrier();
   const auto token = second.token();
   second.release();
@@ -239,13 +239,14 @@ void token_errors(Context& c) {
            "what is held no longer goes");
   c.device().upload<std::uint64_t>(before, copy).get();
   c.world().barrier();
-  c.expect(c.device().download(mine) == patterned(c.rank(), 3, 1'000), "the source is untouched");
-  c.expect(c.device().download(copy) == before, "the destination is untouched");
+  c.expect_equal(c.device().download(mine), patterned(c.rank(), 3, 1'000),
+                 "the source is untouched");
+  c.expect_equal(c.device().download(copy), before, "the destination is untouched");
   (void)c.device().take_error();
 }
 
 /// Library calls on another rank's device.
-void token_remote(Context& c) {
+TROUPE_MPI_CASE(token_remote) {
   constexpr std::int64_t n = 64;
   const auto x = c.device().alloc<double>(n * n), y = c.device().alloc<double>(n * n),
              z = c.device().alloc<double>(n * n), s = c.device().alloc<double>(1);
@@ -290,7 +291,7 @@ void token_remote(Context& c) {
   c.world().barrier();
   const auto products = c.device().download(y.slice(0, 3));
   const double square = r * r * dot * r * r * dot;
-  c.expect(products == std::vector<double>{square, square, sum}, "gemm_batched");
+  c.expect_equal(products, std::vector<double>{square, square, sum}, "gemm_batched");
   c.world().barrier();
 
   // What is wrong is found by the owner, or before.
@@ -332,7 +333,7 @@ void token_remote(Context& c) {
 }
 
 /// Two ranks that fetch what the other is fetching into wait for one another: that ends.
-void token_timeout(Context& c) {
+TROUPE_MPI_CASE(token_timeout) {
   const auto mine = uploaded(c, 6, 1'000);
   const auto tokens = c.world().gather_values(mine.token());
   for (int round = 0; round < 3; ++round) {
@@ -346,7 +347,8 @@ void token_timeout(Context& c) {
   expect_code(c, c.world().fetch(tokens[static_cast<std::size_t>(other(c))], copy), Errc::ok,
               "a fetch afterwards");
   const auto got = c.device().download(copy);
-  c.expect(got == patterned(0, 6, 1'000) || got == patterned(1, 6, 1'000), "one of the versions");
+  c.expect_equal(got, patterned(0, 6, 1'000) || got == patterned(1, 6, 1'000),
+                 "one of the versions");
   c.world().barrier();
 }
 
