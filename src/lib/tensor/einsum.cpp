@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -203,6 +204,32 @@ Result<Reduce> sum_lone(Term& operand, const std::string& letters, const std::st
   return reduced;
 }
 
+/// A letter that is summed over no elements; nothing if there is none.
+std::optional<char> empty_sum(const Expression& expression, std::span<const Term> terms) {
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const auto& letters = expression.operands[i];
+    for (std::size_t at = 0; at < letters.size(); ++at) {
+      if (terms[i].extents.value[at] == 0 &&
+          expression.output.find(letters[at]) == std::string::npos)
+        return letters[at];
+    }
+  }
+  return std::nullopt;
+}
+
+/// The sum over the empty `letter` for each element of the result: 0. It takes the place of the
+/// steps of an expression that has such a letter, as in NumPy; they would multiply the 0 by what
+/// the other operands have been summed up to, which may be NaN.
+Result<Reduce> sum_of_nothing(char letter, const Expression& expression, const Term& operand,
+                              const Term& result) {
+  Term nothing;
+  nothing.dtype = operand.dtype, nothing.data = operand.data;
+  nothing.modes = Modes(expression.output + letter);
+  nothing.extents = result.extents;
+  nothing.extents.value[nothing.extents.count++] = 0;
+  return reduction(nothing, result, result);
+}
+
 /// As the last step of an expression, which adds nothing to its result.
 template <class Op>
 Result<Einsum> finished(std::vector<Reduce> sums, Result<Op> last) {
@@ -257,8 +284,13 @@ Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> oper
     sum->c = {};
     sums.push_back(*sum);
   }
-  if (count == 2) return finished(std::move(sums), contraction(terms[0], terms[1], result, result));
-  return finished(std::move(sums), contraction(terms[0], terms[1], terms[2], result, result));
+  auto steps =
+      count == 2
+          ? finished(std::move(sums), contraction(terms[0], terms[1], result, result))
+          : finished(std::move(sums), contraction(terms[0], terms[1], terms[2], result, result));
+  const auto letter = empty_sum(expression, terms);
+  if (!steps.ok() || !letter || result.extents.count == kMaxModes) return steps;
+  return finished({}, sum_of_nothing(*letter, expression, terms[0], result));
 }
 
 }  // namespace troupe::tensor

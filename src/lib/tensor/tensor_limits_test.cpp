@@ -166,6 +166,11 @@ TYPED_TEST(TensorLimits, EinsumOfNoElements) {
   check("ij,k->", {a, w});
   check("i,j->", {w, v});
   check("ij,jk,kl->", {a, View<T>(none, {0, 0}), b});
+  // The sum has no elements, so none of what it would multiply counts.
+  const View spoilt(put(std::vector<T>{kNaN<T>, 2}), {2});
+  check("i,j->", {spoilt, v});
+  check("i,ij->", {spoilt, a});
+  check("i,jk,k->", {spoilt, a, v});
   on.einsum("ij,k->j", {a, w}, v, put(std::vector<T>(256, 7)));
   on.einsum("ij->j", {a}, v);
   on.einsum("ij->ji", {a}, b);
