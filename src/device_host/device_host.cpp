@@ -56,9 +56,11 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   if (!helper_bell) return helper_bell.error();
   auto channel_bell = ipc::Doorbell::create();
   if (!channel_bell) return channel_bell.error();
-  auto engine = make_engine({options.device, options.memory_limit, options.threads,
-                             options.interface.data(), options.other_hosts != 0, options.channels,
-                             options.reproducible != 0, options.register_buffers != 0});
+  const auto& settings = header.settings;
+  auto engine =
+      make_engine({settings.device, settings.memory_limit, settings.threads,
+                   settings.interface.data(), settings.other_hosts != 0, settings.channels,
+                   settings.reproducible != 0, settings.register_buffers != 0});
   if (!engine) return engine.error();
   return std::unique_ptr<DeviceHost>(
       new DeviceHost(options, std::move(*segment), std::move(*flight), std::move(*host_fn_bell),
@@ -81,8 +83,8 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
                             segment_.data() + wire::kPortDataOffset + header().command_capacity,
                             header().reply_capacity),
           ipc::Doorbell(UniqueFd(options.reply_bell_fd)), header().halts),
-      batches_(*engine_, lanes_, replies_, flight_,
-               static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
+      batches_(*engine_, lanes_, replies_, flight_, header().settings.completion,
+               std::move(host_fn_bell)),
       set_aside_(&header().set_aside),
       helpers_(std::move(helper_bell)),
       channels_(std::move(channel_bell)),
@@ -110,7 +112,7 @@ void DeviceHost::say_ready_or_prepare() {
   const auto say_ready = [this] {
     send({.kind = wire::ControlKind::ready}, to_text(describe(engine_->description())));
   };
-  const auto standby = static_cast<wire::Standby>(options_.standby);
+  const auto standby = settings().standby;
   if (standby != wire::Standby::alone) say_ready();
   if (standby == wire::Standby::no) return;
   const bool prepares = helpers_.start([this, standby, say_ready]() -> Helpers::Finish {
@@ -160,7 +162,7 @@ int DeviceHost::run() {
     }
     // A rank that submits in a burst writes the ring's tail every hundred nanoseconds, and each
     // look at it from here makes that dearer: let some gather.
-    if (issued && options_.spin_us != 0) relax(kGather);
+    if (issued && settings().spin_us != 0) relax(kGather);
     // Of time, not of rounds: where a stream is full of long kernels, a launch takes as long as
     // one.
     const auto now = progress ? last_progress_ : SteadyClock::time();
@@ -227,8 +229,8 @@ void DeviceHost::wait(TimePoint now) {
                                                    prepares || play_waits_);
   // As long as the rank spins for what is running: to be woken takes a thread longer than many a
   // kernel.
-  const bool awaited = options_.spin_us != 0 && engine_busy && replies_.awaited();
-  if (awaited || now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
+  const bool awaited = settings().spin_us != 0 && engine_busy && replies_.awaited();
+  if (awaited || now - last_progress_ < std::chrono::microseconds(settings().spin_us)) {
     const int looks = batches_.empty() ? kSpinLooks : 1;
     for (int i = 0; i < looks && (blocked_ || commands_.empty()); ++i) cpu_relax();
     return;

@@ -70,6 +70,7 @@ class DeviceHost {
   [[nodiscard]] wire::PortHeader& header() const {
     return *reinterpret_cast<wire::PortHeader*>(segment_.data());
   }
+  [[nodiscard]] const wire::HostSettings& settings() const { return header().settings; }
 
   // issue.cpp
   bool issue();

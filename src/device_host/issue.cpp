@@ -155,7 +155,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
       blocks = true;
     } else {
       const auto met = rendezvous->arrive(ticket, info, command_.op(), command_.tail(),
-                                          options_.spin_us != 0 ? kLooksForOthers : 1);
+                                          settings().spin_us != 0 ? kLooksForOthers : 1);
       if (!met.ok()) return answered(ticket, source, met.error());
       blocks = !*met;
     }

@@ -32,7 +32,7 @@ void DeviceHost::know_libraries() {
 }
 
 bool DeviceHost::waits_on_device() const {
-  return options_.other_hosts != 0 || options_.channels != 0;
+  return settings().other_hosts != 0 || settings().channels != 0;
 }
 
 bool DeviceHost::opening_goes_first() const {

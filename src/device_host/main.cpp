@@ -14,9 +14,8 @@
 #include "common/wire/port_layout.hpp"
 
 // troupe-device-host: started by a rank, never by hand.
-//   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
-//     OTHER_HOSTS CHANNELS REPRODUCIBLE REGISTER_BUFFERS INTERFACE LIBRARY_FOLDERS
-//   (descriptors 3..7) troupe-device-host MODULE --list
+//   troupe-device-host MODULE PARENT_PID LIBRARY_FOLDERS     (descriptors 3..7; HostSettings)
+//   troupe-device-host MODULE --list
 
 namespace {
 
@@ -66,17 +65,8 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 15 || !number(argv[2], parent) || !number(argv[3], options.device) ||
-        !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
-        !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
-        !number(argv[8], options.spin_us) || !number(argv[9], options.other_hosts) ||
-        !number(argv[10], options.channels) || !number(argv[11], options.reproducible) ||
-        !number(argv[12], options.register_buffers) ||
-        std::strlen(argv[13]) >= options.interface.size()) {
-      return usage();
-    }
-    std::strcpy(options.interface.data(), argv[13]);
-    options.library_folders = argv[14];
+    if (argc != 4 || !number(argv[2], parent)) return usage();
+    options.library_folders = argv[3];
     static const auto segment = troupe::ipc::SharedMemory::map(
         troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
     if (!segment) return usage();

@@ -29,11 +29,11 @@ class Reactor : public ::testing::Test {
   static constexpr std::uint32_t kUnusedLane = kLaneCount - 1;
 
   explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event,
-                   const wire::HostOptions& waits = {}) {
+                   const wire::HostSettings& settings = {}) {
     script = &script_;
     script_.lanes_open = lanes_open;
     // With either all libraries are opened at the start.
-    script_.blas_opens = waits.other_hosts == 0 && waits.channels == 0;
+    script_.blas_opens = settings.other_hosts == 0 && settings.channels == 0;
     segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
     auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0, 0)).take();
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
@@ -42,6 +42,8 @@ class Reactor : public ::testing::Test {
     auto& another = header().libraries[kMaxLibraries];  // that the program has, and nobody else
     std::strcpy(another.name.data(), "alchemy");
     another.lane = kUnusedLane;
+    header().settings = settings;
+    header().settings.completion = completion;
     header().life.init();
     header().command_capacity = header().reply_capacity = kRing;
     auto sockets = ipc::Socket::make_pair().take();
@@ -52,11 +54,7 @@ class Reactor : public ::testing::Test {
                                     .command_bell_fd = ::dup(command_bell.fd()),
                                     .reply_bell_fd = ::dup(reply_bell.fd()),
                                     .socket_fd = sockets.second.release(),
-                                    .flight_fd = ::dup(flight.fd()),
-                                    .in_process = 1,
-                                    .completion = static_cast<std::uint32_t>(completion),
-                                    .other_hosts = waits.other_hosts,
-                                    .channels = waits.channels};
+                                    .flight_fd = ::dup(flight.fd())};
     host_ = DeviceHost::create(options).take();
     thread_ = std::thread([this] { (void)host_->run(); });
     EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);

@@ -19,27 +19,31 @@ enum class Standby : std::uint32_t {
   alone     ///< it is ready once it has prepared what forming a communicator wants of it alone
 };
 
-/// Everything a device host is started with. Crosses the process boundary on its command
-/// line, and the module boundary (isolation = thread) as it is.
-struct HostOptions {
-  int segment_fd = -1;        ///< the port segment (PortHeader)
-  int command_bell_fd = -1;   ///< eventfd: commands wait
-  int reply_bell_fd = -1;     ///< eventfd: replies wait
-  int socket_fd = -1;         ///< control messages
-  int flight_fd = -1;         ///< the flight recorder's segment (FlightHeader)
-  int device = 0;             ///< ordinal among the visible devices
-  int threads = 1;            ///< host threads a cpu engine may compute with
-  std::uint32_t standby = 0;  ///< a Standby
-  int in_process = 0;         ///< 1: a thread of the rank
-  std::uint64_t memory_limit = 0;
-  std::uint32_t completion = 0;
-  std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
-  int other_hosts = 0;        ///< 1: some ranks of the job are on other hosts
-  int channels = 0;           ///< ends of channels (--token-path nccl) that it may have at most
-  int reproducible = 0;       ///< 1: sums over ranks always have the same bits
-  int register_buffers = 0;   ///< 1: slabs are registered with communicators
+/// What a rank decides about a device host. It lies in the port's header, and is written before the
+/// device host starts.
+struct HostSettings {
+  std::int32_t device = 0;   ///< ordinal among the visible devices
+  std::int32_t threads = 1;  ///< host threads a cpu engine may compute with
+  Standby standby = Standby::no;
+  Completion completion = Completion::event;
+  std::uint64_t memory_limit = 0;  ///< bytes
+  std::uint32_t spin_us = 0;       ///< how long the reactor spins before it sleeps
+  std::int32_t channels = 0;      ///< ends of channels (--token-path nccl) that it may have at most
+  std::uint8_t other_hosts = 0;   ///< 1: some ranks of the job are on other hosts
+  std::uint8_t reproducible = 0;  ///< 1: sums over ranks always have the same bits
+  std::uint8_t register_buffers = 0;  ///< 1: slabs are registered with communicators
   /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
   std::array<char, 16> interface {};
+};
+
+/// What a device host is started with: descriptors, which have fixed numbers in a process of its
+/// own, and what has no fixed length. Crosses the module boundary (isolation = thread) as it is.
+struct HostOptions {
+  int segment_fd = -1;       ///< the port segment (PortHeader)
+  int command_bell_fd = -1;  ///< eventfd: commands wait
+  int reply_bell_fd = -1;    ///< eventfd: replies wait
+  int socket_fd = -1;        ///< control messages
+  int flight_fd = -1;        ///< the flight recorder's segment (FlightHeader)
   /// Where libraries outside of troupe may lie, separated by ':'.
   const char* library_folders = "";
 };

@@ -8,6 +8,7 @@
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/ipc/shared_counter.hpp"
+#include "common/wire/host_options.hpp"
 #include "common/wire/last_words.hpp"
 #include "common/wire/library_stamps.hpp"
 #include "common/wire/set_aside_tickets.hpp"
@@ -23,6 +24,7 @@ struct PortHeader {
   std::uint64_t version;
   std::uint64_t command_capacity;  ///< bytes, a power of two
   std::uint64_t reply_capacity;    ///< bytes, a power of two
+  HostSettings settings;           ///< written before the device host starts
 
   // Written by the device host, read by the rank.
   alignas(64) std::atomic<std::int64_t> heartbeat_ns;  ///< when the reactor last went round
@@ -66,7 +68,7 @@ static_assert(kLaneCount <= 32);
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 11;
+inline constexpr std::uint64_t kPortVersion = 12;
 inline constexpr std::uint64_t kPortDataOffset = 20480;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -60,32 +60,31 @@ HostLink::~HostLink() {
   }
 }
 
-wire::HostOptions HostLink::options(bool standby) const {
-  wire::HostOptions options{
-      .device = launch_.device,
-      .threads = launch_.threads,
-      .standby = static_cast<std::uint32_t>(standby ? launch_.standby : wire::Standby::no),
-      .in_process = launch_.in_process ? 1 : 0,
-      .memory_limit = launch_.memory_limit,
-      .completion = static_cast<std::uint32_t>(launch_.completion),
-      .spin_us = launch_.spin_us,
-      .other_hosts = launch_.other_hosts ? 1 : 0,
-      .channels = launch_.channels,
-      .reproducible = launch_.reproducible ? 1 : 0,
-      .register_buffers = launch_.register_buffers ? 1 : 0,
-      .library_folders = launch_.library_folders.c_str()};
-  check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
-  launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
-  return options;
+void HostLink::write_settings(bool standby) {
+  wire::HostSettings settings{.device = launch_.device,
+                              .threads = launch_.threads,
+                              .standby = standby ? launch_.standby : wire::Standby::no,
+                              .completion = launch_.completion,
+                              .memory_limit = launch_.memory_limit,
+                              .spin_us = launch_.spin_us,
+                              .channels = launch_.channels,
+                              .other_hosts = launch_.other_hosts,
+                              .reproducible = launch_.reproducible,
+                              .register_buffers = launch_.register_buffers};
+  check(launch_.interface.size() < settings.interface.size(), "HostLaunch: interface is too long");
+  launch_.interface.copy(settings.interface.data(), settings.interface.size() - 1);
+  header().settings = settings;
 }
 
 Result<void> HostLink::spawn(bool standby) {
-  auto host_options = options(standby);
+  write_settings(standby);
   if (launch_.in_process) {
     void* module = ::dlopen(launch_.module.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) return Error{Errc::io, 0, ::dlerror()};
     const auto run = reinterpret_cast<wire::RunFunction>(::dlsym(module, wire::kRunSymbol));
     if (run == nullptr) return Error{Errc::io, 0, launch_.module + " is not an engine module"};
+    wire::HostOptions host_options;
+    host_options.library_folders = launch_.library_folders.c_str();
     host_options.segment_fd = ::fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.command_bell_fd = ::fcntl(command_bell_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.reply_bell_fd = ::fcntl(reply_bell_.fd(), F_DUPFD_CLOEXEC, 0);
@@ -97,20 +96,7 @@ Result<void> HostLink::spawn(bool standby) {
   }
   ipc::SpawnOptions spawn;
   spawn.program = launch_.program;
-  spawn.arguments = {launch_.module,
-                     std::to_string(::getpid()),
-                     std::to_string(host_options.device),
-                     std::to_string(host_options.threads),
-                     std::to_string(host_options.standby),
-                     std::to_string(host_options.memory_limit),
-                     std::to_string(host_options.completion),
-                     std::to_string(host_options.spin_us),
-                     std::to_string(host_options.other_hosts),
-                     std::to_string(host_options.channels),
-                     std::to_string(host_options.reproducible),
-                     std::to_string(host_options.register_buffers),
-                     launch_.interface,
-                     launch_.library_folders};
+  spawn.arguments = {launch_.module, std::to_string(::getpid()), launch_.library_folders};
   spawn.strip_environment = kMpiVariables;
   spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
                        launch_.flight_fd};

@@ -100,7 +100,7 @@ class HostLink {
 
  private:
   HostLink() = default;
-  wire::HostOptions options(bool standby) const;
+  void write_settings(bool standby);
   [[nodiscard]] bool ends_itself() const noexcept {
     return host_pidfd_ || (launch_.tells_at_end && !launch_.in_process);
   }
