@@ -145,9 +145,9 @@ class Case {
     return cases;
   }
 };
-#define TROUPE_MPI_CASE(name)             \
-  void name(Context& c);                  \
-  const Case case_of_##name{#name, name}; \
+#define TROUPE_MPI_CASE(name)                             \
+  void name(Context& c);                                  \
+  const ::troupe::test::Case case_of_##name{#name, name}; \
   void name([[maybe_unused]] Context& c)
 
 /// Brings the world back after `faults` faults were ordered anywhere: until a collective is

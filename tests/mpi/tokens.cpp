@@ -347,8 +347,7 @@ TROUPE_MPI_CASE(token_timeout) {
   expect_code(c, c.world().fetch(tokens[static_cast<std::size_t>(other(c))], copy), Errc::ok,
               "a fetch afterwards");
   const auto got = c.device().download(copy);
-  c.expect_equal(got, patterned(0, 6, 1'000) || got == patterned(1, 6, 1'000),
-                 "one of the versions");
+  c.expect(got == patterned(0, 6, 1'000) || got == patterned(1, 6, 1'000), "one of the versions");
   c.world().barrier();
 }
 
