@@ -274,6 +274,7 @@ Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> oper
                ? finished({}, reduction(terms[0], result, result))
                : finished({}, permutation(terms[0], result));
   }
+  const auto letter = empty_sum(expression, terms);
   std::vector<Reduce> sums;
   std::uint64_t used = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -288,7 +289,6 @@ Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> oper
       count == 2
           ? finished(std::move(sums), contraction(terms[0], terms[1], result, result))
           : finished(std::move(sums), contraction(terms[0], terms[1], terms[2], result, result));
-  const auto letter = empty_sum(expression, terms);
   if (!steps.ok() || !letter || result.extents.count == kMaxModes) return steps;
   return finished({}, sum_of_nothing(*letter, expression, terms[0], result));
 }
