@@ -259,6 +259,7 @@ TROUPE_MPI_CASE(saved_under_fire) {
       expect_pieces(c, c.world().partner_state().take(), 39, save.name + ", the partners'");
   }
   c.expect(c.world().recoveries().size() >= epochs + 12, "the faults struck");
+  c.world().barrier();  // rank 0 removes the folder, and others may still be reading
 }
 
 /// Any rank may ask for the end; all end at the same step, and the program goes on from there.
