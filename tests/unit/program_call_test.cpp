@@ -33,7 +33,8 @@ __attribute__((visibility("default"), noinline)) void MPI_Outer() {
 
 namespace {
 
-/// What another thread finds while this one, the main one, is in `wait`.
+/// Another thread asks, up to `tries` times, for the call of this one, which is the main thread and
+/// is in `wait` meanwhile; returns the answer.
 template <class Wait>
 std::optional<std::string> found_in(Wait wait, int tries = 1000) {
   asked = false;

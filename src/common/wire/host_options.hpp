@@ -19,8 +19,8 @@ enum class Standby : std::uint32_t {
   alone     ///< it is ready once it has prepared what forming a communicator wants of it alone
 };
 
-/// What a rank decides about a device host. It lies in the port's header, and is written before the
-/// device host starts.
+/// The settings of a device host. Its rank writes them into the port's header before it starts the
+/// device host.
 struct HostSettings {
   std::int32_t device = 0;   ///< ordinal among the visible devices
   std::int32_t threads = 1;  ///< host threads a cpu engine may compute with
@@ -36,8 +36,8 @@ struct HostSettings {
   std::array<char, 16> interface {};
 };
 
-/// What a device host is started with: descriptors, which have fixed numbers in a process of its
-/// own, and what has no fixed length. Crosses the module boundary (isolation = thread) as it is.
+/// The descriptors and texts that a device host is started with. In a process of its own the
+/// descriptors have fixed numbers. Crosses the module boundary (isolation = thread) as it is.
 struct HostOptions {
   int segment_fd = -1;       ///< the port segment (PortHeader)
   int command_bell_fd = -1;  ///< eventfd: commands wait
