@@ -22,7 +22,7 @@
 #   anywhere                   no class is the friend of another
 #   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
 #   apps/examples/library/     a project of its own, whose cuda half may include CUDA
-#   apps/NAME/                 <troupe/...>, simulation/, its own headers and those of apps/common/, and reference/ of the tests:
+#   apps/NAME/, tests/torture/  <troupe/...>, simulation/, its own headers and those of apps/common/, and reference/ of the tests:
 #                              arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
@@ -36,7 +36,7 @@ violations=0
 
 # "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include of the tree, looked for once
 all=$(grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
-  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' include src apps |
+  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' include src apps tests/torture |
   sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/')
 
 # includes FOLDER: those below it
@@ -112,18 +112,21 @@ forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know 
 forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"
 forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
 
-demand apps '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder and of apps/common"
-while IFS=: read -r file line header; do
-  header=${header//\"/}
-  [[ -e ${file%/*}/$header || -e apps/common/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder or in apps/common"
-done < <(includes apps | grep -E ':"[^/"]+"$' || true)
+for folder in apps tests/torture; do
+  demand $folder '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder and of apps/common"
+  while IFS=: read -r file line header; do
+    header=${header//\"/}
+    [[ -e ${file%/*}/$header || -e apps/common/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder or in apps/common"
+  done < <(includes $folder | grep -E ':"[^/"]+"$' || true)
+done
+forbid tests/torture "$mpi|$gpu" "the torture sees neither MPI nor CUDA" 'tests/torture/functions_cuda\.cu:'
 
 while IFS=: read -r file line text; do
   report "$file:$line:<$text>" "a class keeps to the public part of others"
-done < <(grep -rnE '^[[:space:]]*friend (class|struct) ' include src apps || true)
+done < <(grep -rnE '^[[:space:]]*friend (class|struct) ' include src apps tests/torture || true)
 
 if ((violations > 0)); then
   echo "layering: $violations violation(s)"
   exit 1
 fi
-echo "layering: $({ includes include; includes src; includes apps; } | wc -l) includes checked"
+echo "layering: $({ includes include; includes src; includes apps; includes tests/torture; } | wc -l) includes checked"

@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$1/include" "$1/src" "$1/apps" "$work/"
+mkdir "$work/tests" && cp -r "$1/tests/torture" "$work/tests/"
 "$here/layering.sh" "$work" >/dev/null || { echo "the tree is not clean to begin with" && exit 1; }
 
 # plant FILE INCLUDE: what layering.sh must print of it goes to `expected`
@@ -76,6 +77,8 @@ plant src/device_host/engine/cuda/planted.cpp '"lib/blas/status_cuda.hpp"'
 plant apps/troupe-cg/planted.cpp '"common/core/log.hpp"'
 plant apps/troupe-cg/planted.cpp '<mpi.h>'
 plant apps/troupe-info/planted.cpp '"stencil.hpp"'
+plant tests/torture/planted.cpp '"common/core/log.hpp"'
+plant tests/torture/planted.cpp '<mpi.h>'
 echo '  friend class Stranger;' >>"$work/src/common/core/planted.hpp"
 expected+=("src/common/core/planted.hpp:$(wc -l <"$work/src/common/core/planted.hpp"): ")
 

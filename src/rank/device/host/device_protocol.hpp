@@ -48,7 +48,7 @@ enum class DeviceState : std::uint8_t {
 /// do: a round begins with halt (or, the first one, with replace), and each order but halt follows
 /// the answer to the one before.
 ///
-/// Rules, which tests/unit/device_protocol_test.cpp checks after every step of random schedules: at
+/// Rules, which device_protocol_test.cpp checks after every step of random schedules: at
 /// most one host serves; no host has the memory while another that had it may write; an order is
 /// answered once or superseded; no host is forgotten before it has ended; when nothing goes wrong
 /// any more, the device serves or has failed.
