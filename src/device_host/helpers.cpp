@@ -1,15 +1,17 @@
 #include "device_host/helpers.hpp"
 
+#include <algorithm>
+
 namespace troupe::host {
 
 Helpers::~Helpers() {
-  for (auto& thread : threads_) thread.join();
+  for (auto& running : threads_) running.thread.join();
 }
 
-bool Helpers::start(Job job) {
+bool Helpers::start(Job job, WaitsFor waits_for) {
   if (threads_.size() >= most_) return false;
-  const auto self = threads_.emplace(threads_.end());
-  *self = std::thread([this, self, job = std::move(job)] {
+  const auto self = threads_.insert(threads_.end(), Running{{}, waits_for});
+  self->thread = std::thread([this, self, job = std::move(job)] {
     auto finish = job();
     {
       const std::lock_guard lock(mutex_);
@@ -21,6 +23,11 @@ bool Helpers::start(Job job) {
   return true;
 }
 
+bool Helpers::wait_for_device() const {
+  return std::any_of(threads_.begin(), threads_.end(),
+                     [](const Running& running) { return running.waits_for == WaitsFor::device; });
+}
+
 bool Helpers::run_finished() {
   if (!any_finished_.load(std::memory_order_relaxed))
     return false;  // the reactor asks all the time
@@ -30,9 +37,9 @@ bool Helpers::run_finished() {
     const std::lock_guard lock(mutex_);
     finished.swap(finished_);
   }
-  for (auto& [thread, finish] : finished) {
-    thread->join();
-    threads_.erase(thread);
+  for (auto& [running, finish] : finished) {
+    running->thread.join();
+    threads_.erase(running);
     finish();
   }
   // Only now: a job rings after it has announced itself, and may have done so as late as its join.

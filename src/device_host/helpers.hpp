@@ -25,20 +25,32 @@ class Helpers {
       : most_(most), bell_(std::move(bell)) {}
   ~Helpers();
 
+  /// What else than its own stream a job may wait for: a library that is being opened, or makes a
+  /// plan, may wait for all that the device does (cudaDeviceSynchronize).
+  enum class WaitsFor { device, stream };
+
   /// False if that many are running.
-  [[nodiscard]] bool start(Job job);
+  [[nodiscard]] bool start(Job job, WaitsFor waits_for = WaitsFor::device);
+  /// Whether a job that may wait for the device is running. A graph that is captured meanwhile is
+  /// void, and the job's call fails: CUDA lets nobody wait for a stream that captures.
+  [[nodiscard]] bool wait_for_device() const;
   /// Runs what finished jobs left to do. True if there was any.
   bool run_finished();
   [[nodiscard]] int fd() const noexcept { return bell_.fd(); }
   [[nodiscard]] std::size_t running() const noexcept { return threads_.size(); }
 
  private:
+  struct Running {
+    std::thread thread;
+    WaitsFor waits_for;
+  };
+
   const std::size_t most_;
   ipc::Doorbell bell_;
   std::atomic<bool> any_finished_{false};
   std::mutex mutex_;
-  std::vector<std::pair<std::list<std::thread>::iterator, Finish>> finished_;
-  std::list<std::thread> threads_;  ///< the reactor's thread only
+  std::vector<std::pair<std::list<Running>::iterator, Finish>> finished_;
+  std::list<Running> threads_;  ///< the reactor's thread only
 };
 
 }  // namespace troupe::host

@@ -90,8 +90,9 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   if (known.form != Form::graph || queue.detour) return false;
   if (engine_->is_current(*known.graph)) {
     if (known.graph_patches == known.patches) return true;
-    // CUDA changes nodes within conditional ones only in part: such a run is a list.
-    if (known.sequence->branches()) return false;
+    // CUDA changes nodes within conditional ones only in part, and lets no graph be captured while
+    // a thread waits for the device: such a run is a list.
+    if (known.sequence->branches() || helpers_.wait_for_device()) return false;
     auto changed = make_graph(known.sequence, queue);
     if (changed.ok()) {
       const auto updated = engine_->update_graph(*known.graph, std::move(*changed));
@@ -377,6 +378,7 @@ void DeviceHost::record_graph(const Playing& playing) {
   if (!known->note_played(playing.queued())) return;  // a branch has yet to go that way
   const auto ready = lanes_ready(*known->sequence, queue.lane);
   if (!ready.ok() || !*ready) return;
+  if (helpers_.wait_for_device()) return;  // a later run's commands become the graph
   if (known->graphs++ == kGraphs) {
     known->form = Form::only_list;
     return;
@@ -390,7 +392,7 @@ void DeviceHost::record_graph(const Playing& playing) {
     return;
   }
   const std::shared_ptr<Graph> graph = std::move(*made);
-  const bool started = helpers_.start([this, graph, number = known->number] {
+  const auto finish = [this, graph, number = known->number] {
     return Helpers::Finish([this, graph, number, finished = engine_->finish_graph(*graph)] {
       auto* const its = sequences_.find(number);
       if (its == nullptr || its->in_making != graph) return;  // it is void by now
@@ -398,7 +400,8 @@ void DeviceHost::record_graph(const Playing& playing) {
       its->form = finished.ok() ? Form::graph : Form::only_list;
       if (finished.ok()) its->graph = graph;
     });
-  });
+  };
+  const bool started = helpers_.start(finish, Helpers::WaitsFor::stream);
   if (!started) return;
   known->form = Form::making;
   known->in_making = graph;

@@ -19,7 +19,7 @@ CapturedGraph& captured(Graph& graph) {
 
 }  // namespace
 
-/// Relaxed: other threads may open libraries meanwhile, and make plans.
+/// Relaxed: other threads may allocate memory meanwhile. They must not wait for the device.
 Result<void> CudaEngine::begin_graph(Queue origin) {
   TROUPE_CUDA_TRY(cudaStreamBeginCapture(stream(origin), cudaStreamCaptureModeRelaxed));
   recorder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
