@@ -15,7 +15,8 @@ FakeNvml& fake() {
   return one;
 }
 
-constexpr int kNotFound = 6, kNotSupported = 3, kTimeout = 10, kGpuIsLost = 15;
+constexpr int kNotFound = 6, kNotSupported = 3, kInsufficientSize = 7, kTimeout = 10,
+              kGpuIsLost = 15;
 
 int find(void** gpu) {
   static int only;
@@ -102,6 +103,12 @@ int nvmlDeviceRegisterEvents(void*, unsigned long long types, void*) {
   if ((types & ~0xfull) != 0) return kNotSupported;
   ++fake().listeners;
   return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) {
+  const std::lock_guard lock(fake().mutex);
+  const bool fits = fake().processes <= *count;
+  *count = fake().processes;
+  return fits ? 0 : kInsufficientSize;
 }
 int nvmlEventSetFree(void*) {
   const std::lock_guard lock(fake().mutex);

@@ -17,7 +17,8 @@ struct FakeNvml {
   bool lost = false;  ///< the GPU has fallen off the bus
   unsigned pending = 0, failed = 0, recovery_action = 0;
   unsigned long long slowdowns = 0, uncorrected = 1;
-  unsigned links = 3;  ///< that are up
+  unsigned links = 3;      ///< that are up
+  unsigned processes = 0;  ///< on the GPU
 
   void raise(unsigned long long type, unsigned long long data = 0) {
     {

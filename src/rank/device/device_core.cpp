@@ -158,15 +158,15 @@ void DeviceCore::watch_health() {
                 static_cast<unsigned>(options_.settings.launch.device)});
   if (health_->library() == HealthSource::kNone) return;
   health_watch_ = std::make_unique<HealthWatch>(
-      health_, HealthWatch::Options{}, [actor = actor_](HealthEvent event) {
-        (void)tell_patiently(actor, device_message::Health{std::move(event)});
+      health_, HealthWatch::Options{}, [actor = actor_](HealthEvent event, unsigned processes) {
+        (void)tell_patiently(actor, device_message::Health{std::move(event), processes});
       });
 }
 
 void DeviceCore::inject_health(const HealthEvent& event) {
   const auto heard = std::make_shared<Promise<void>>();
   const auto future = heard->future();
-  if (actor_.tell(device_message::Health{event, heard}).ok()) (void)future.wait();
+  if (actor_.tell(device_message::Health{event, 0, heard}).ok()) (void)future.wait();
 }
 
 /// Without an answer of the DeviceActor it gives what the engine itself stands on.

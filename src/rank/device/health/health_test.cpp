@@ -108,15 +108,16 @@ class HealthWatching : public ::testing::Test {
     watch_.reset();
     EXPECT_EQ(fake_->listeners, 0) << "the set of events is left behind";
     fake_->has_events = true, fake_->lost = false;
-    fake_->failed = 0, fake_->uncorrected = 1;
+    fake_->failed = 0, fake_->uncorrected = 1, fake_->processes = 0;
   }
 
   void watch(std::chrono::nanoseconds look_every, const char* library = TROUPE_TEST_NVML) {
     source_ = std::make_shared<const HealthSource>(library, Nvml::Gpu{"GPU-1"});
     watch_ = std::make_unique<HealthWatch>(source_, HealthWatch::Options{look_every},
-                                           [this](HealthEvent event) {
+                                           [this](HealthEvent event, unsigned processes) {
                                              const std::lock_guard lock(mutex_);
                                              told_.push_back(std::move(event));
+                                             processes_.push_back(processes);
                                              changed_.notify_all();
                                            });
   }
@@ -137,6 +138,7 @@ class HealthWatching : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<HealthEvent> told_;
+  std::vector<unsigned> processes_;  ///< that were on the GPU, as was told with each
   std::shared_ptr<const HealthSource> source_;
   std::unique_ptr<HealthWatch> watch_;
 };
@@ -153,6 +155,16 @@ TEST_F(HealthWatching, TellsOfEventsAndLooksAfterThem) {
   fake_->raise(8, 64);
   EXPECT_TRUE(hears("failing: Xid 64: a row of memory cannot be replaced"));
   EXPECT_TRUE(hears("failing: a row of memory could not be replaced")) << "the event is no look";
+}
+
+TEST_F(HealthWatching, CountsTheProcessesOnAGpuOfWhichAChannelWasReset) {
+  set([&] { fake_->processes = 3; });
+  watch(1h);
+  fake_->raise(8, 31);
+  fake_->raise(8, 43);
+  EXPECT_TRUE(hears("Xid 43: a channel was reset after an error of a program"));
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(processes_, (std::vector<unsigned>{0, 3}));
 }
 
 TEST_F(HealthWatching, LooksNowAndThen) {

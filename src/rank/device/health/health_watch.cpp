@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/core/log.hpp"
+#include "rank/device/health/xid.hpp"
 
 namespace troupe::rank_process {
 
@@ -74,7 +75,8 @@ bool HealthWatch::listen(NvmlEvents& events, Clock::time_point look_at) {
       return false;
     }
     if (!*event) continue;
-    tell_(std::move(**event));
+    const auto processes = (*event)->xid == kXidChannelReset ? events.processes() : 0;
+    tell_(std::move(**event), processes);
     look_at = std::min(look_at, soonest);
   }
   return true;
@@ -83,12 +85,12 @@ bool HealthWatch::listen(NvmlEvents& events, Clock::time_point look_at) {
 void HealthWatch::look(bool counts_memory) {
   const auto health = source_->health();
   if (!health.ok()) return tell_of_loss(health.error());
-  for (auto& event : changes_.look(*health, counts_memory)) tell_(std::move(event));
+  for (auto& event : changes_.look(*health, counts_memory)) tell_(std::move(event), 0);
 }
 
 void HealthWatch::tell_of_loss(const Error& error) {
   if (error.native == Nvml::kGpuIsLost && !std::exchange(unreachable_, true))
-    tell_({0, HealthKind::bus, "the GPU has fallen off the bus", true});
+    tell_({0, HealthKind::bus, "the GPU has fallen off the bus", true}, 0);
 }
 
 }  // namespace troupe::rank_process

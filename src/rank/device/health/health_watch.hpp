@@ -21,8 +21,9 @@ class HealthWatch {
   struct Options {
     std::chrono::nanoseconds look_every = std::chrono::seconds(5);
   };
-  /// Called on the watch's thread.
-  using Tell = std::function<void(HealthEvent)>;
+  /// Called on the watch's thread. `processes` compute on the GPU when a channel of one of them was
+  /// reset (Xid 43); 0: not known, or something else has happened.
+  using Tell = std::function<void(HealthEvent, unsigned processes)>;
 
   HealthWatch(std::shared_ptr<const HealthSource> source, Options options, Tell tell);
   /// No event is told any more once this returns; it takes kWait and the time of a look at most.

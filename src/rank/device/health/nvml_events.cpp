@@ -28,6 +28,7 @@ constexpr Type kTypes[] = {
     {0x8000, HealthKind::recovery_action, false, "the recovery action has changed"}};
 
 constexpr Nvml::Status kNoEvent = 10;  // NVML_ERROR_TIMEOUT
+constexpr Nvml::Status kInsufficientSize = 7;
 
 /// nvmlEventData_t
 struct EventData {
@@ -59,7 +60,7 @@ Result<NvmlEvents> NvmlEvents::listen(const Nvml& nvml, const Nvml::Gpu& which) 
   void* set = nullptr;
   if (wanted == 0 || !nvml.call("nvmlEventSetCreate", &set))
     return Error{Errc::unsupported, 0, "NVML: the GPU has no events"};
-  NvmlEvents events(nvml, set);
+  NvmlEvents events(nvml, *gpu, set);
   if (const auto status = nvml.status_of("nvmlDeviceRegisterEvents", *gpu, wanted, set);
       status != 0) {
     return Error{Errc::library, status, "NVML: its events cannot be had"};
@@ -70,6 +71,7 @@ Result<NvmlEvents> NvmlEvents::listen(const Nvml& nvml, const Nvml::Gpu& which) 
 
 NvmlEvents::NvmlEvents(NvmlEvents&& other) noexcept
     : nvml_(other.nvml_),
+      gpu_(other.gpu_),
       set_(std::exchange(other.set_, nullptr)),
       tell_of_memory_(other.tell_of_memory_) {}
 
@@ -86,6 +88,14 @@ Result<std::optional<HealthEvent>> NvmlEvents::wait(std::chrono::milliseconds li
   return Error{
       Errc::library, status,
       status == Nvml::kGpuIsLost ? "NVML: the GPU is lost" : "NVML: it tells no more events"};
+}
+
+/// Asked for none of them, NVML says how many there are.
+unsigned NvmlEvents::processes() const {
+  unsigned count = 0;
+  const auto status = nvml_.status_of("nvmlDeviceGetComputeRunningProcesses_v3", gpu_, &count,
+                                      static_cast<void*>(nullptr));
+  return status == 0 || status == kInsufficientSize ? count : 0;
 }
 
 }  // namespace troupe::rank_process

@@ -20,12 +20,14 @@ class NvmlEvents {
   [[nodiscard]] bool tell_of_memory() const noexcept { return tell_of_memory_; }
   /// The next event; nullopt: none came in this time. Errors: library; no more events come.
   [[nodiscard]] Result<std::optional<HealthEvent>> wait(std::chrono::milliseconds limit);
+  /// How many processes compute on the GPU now; 0: none, or NVML does not say.
+  [[nodiscard]] unsigned processes() const;
 
  private:
-  NvmlEvents(const Nvml& nvml, void* set) : nvml_(nvml), set_(set) {}
+  NvmlEvents(const Nvml& nvml, void* gpu, void* set) : nvml_(nvml), gpu_(gpu), set_(set) {}
 
   Nvml nvml_;
-  void* set_;
+  void *gpu_, *set_;
   bool tell_of_memory_ = false;
 };
 

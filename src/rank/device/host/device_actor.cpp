@@ -20,8 +20,8 @@ using wire::ControlKind;
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
-/// A GPU that carries out anything has carried out a probe by then, and where device hosts have
-/// cores of their own the answer is there.
+/// A GPU that carries out anything for this rank alone has carried out a probe by then, and where
+/// device hosts have cores of their own the answer is there.
 constexpr auto kProbePatience = std::chrono::milliseconds(10);
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"};
@@ -308,12 +308,12 @@ void DeviceActor::begin_again(HostId host) {
 }
 
 void DeviceActor::on(const Health& said) {
-  hear(said.event);
+  hear(said.event, said.processes);
   if (said.heard) said.heard->resolve({});
 }
 
-void DeviceActor::hear(const HealthEvent& event) {
-  if (event.xid == kXidChannelReset) probe(event.text);
+void DeviceActor::hear(const HealthEvent& event, unsigned processes) {
+  if (event.xid == kXidChannelReset) probe(event.text, processes > links_.size());
   if (!settings_.health->add(event)) return;
   if (settings_.flight != nullptr) settings_.flight->health_said(event);
   // A fault of the program, or the end of a device host, is told where it is overcome.
@@ -327,16 +327,16 @@ void DeviceActor::hear(const HealthEvent& event) {
 
 /// What the GPU says may be of another process on it, or of a device host that is lost already: the
 /// host that serves shows whether it is meant. In a dead context nothing that is launched ends, and
-/// some launches do not return.
-void DeviceActor::probe(const std::string& sign) {
+/// some launches do not return. Processes that share a GPU take turns of milliseconds.
+void DeviceActor::probe(const std::string& sign, bool shared) {
   const auto host = protocol_.hosts().serving();
   if (!host || protocol_.failure()) return;
   const auto probe = ++probe_;
   requests_.ask(
       *link(*host), {.kind = ControlKind::probe}, -1,
       [this](const Result<wire::ControlMessage>&) { ++probe_; }, HostRequests::IfLost::forget);
-  const bool has_cores = settings_.launch.spin_us != 0;
-  context().schedule(has_cores ? kProbePatience : settings_.heartbeat_timeout / 3,
+  const bool prompt = settings_.launch.spin_us != 0 && !shared;
+  context().schedule(prompt ? kProbePatience : settings_.heartbeat_timeout / 3,
                      ProbeOver{*host, probe, sign});
 }
 

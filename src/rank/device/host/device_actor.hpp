@@ -126,8 +126,8 @@ class DeviceActor
   [[nodiscard]] LibraryUse::Heirs heirs() const;
   Result<void> spawn(HostId host, Start as);
   void tell(DeviceEvent event);
-  void hear(const HealthEvent& event);
-  void probe(const std::string& sign);
+  void hear(const HealthEvent& event, unsigned processes);
+  void probe(const std::string& sign, bool shared);
   /// The next host has the commands of the lost one from now on. `ending`: of the process, in
   /// words.
   void inherit(HostId old, HostId next, const DeviceFault& fault, const std::string& ending,
