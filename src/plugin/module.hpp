@@ -13,7 +13,7 @@ namespace troupe::plugin {
 /// include/troupe/plugin, and of the parts of include/troupe/lib that these headers include. It is
 /// raised whenever one of their layouts or virtual functions changes. A device host loads modules
 /// of its own version alone.
-inline constexpr std::uint32_t kAbiVersion = 2;
+inline constexpr std::uint32_t kAbiVersion = 3;
 
 /// What a module exports by the name kModuleSymbol, and beside it what makes its half: see
 /// TROUPE_LIBRARY_HALF.

@@ -49,7 +49,7 @@ refused() {
 }
 wrong=$work/other/$module
 "$cxx" -shared -fPIC -x c++ - -o "$wrong" <<<'extern "C" { extern const unsigned troupe_library_module[2] = {7, 0}; }'
-refused "$wrong has ABI version 7, this troupe has version 2: build the library with this troupe"
+refused "$wrong has ABI version 7, this troupe has version 3: build the library with this troupe"
 "$cxx" -std=c++20 -shared -fPIC -I "$install_tree/include" -x c++ - -o "$wrong" <<'END'
 #include <cstdlib>
 

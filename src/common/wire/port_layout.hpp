@@ -68,7 +68,7 @@ static_assert(kLaneCount <= 32);
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 12;
+inline constexpr std::uint64_t kPortVersion = 13;
 inline constexpr std::uint64_t kPortDataOffset = 20480;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -46,6 +46,8 @@ struct EngineOptions {
   bool reproducible = false;
   /// Slabs are registered with every communicator: see CollectiveHalf::slab_mapped().
   bool register_buffers = false;
+  /// The engine is a part of the program's process, which goes on behind it.
+  bool in_process = false;
 };
 
 /// A place in a queue that other queues and the reactor can wait for.

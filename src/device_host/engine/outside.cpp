@@ -13,7 +13,7 @@
 #include "plugin/module.hpp"
 
 // Whoever changes one of these raises plugin::kAbiVersion: modules of other builds share them.
-static_assert(troupe::plugin::kAbiVersion == 2);
+static_assert(troupe::plugin::kAbiVersion == 3);
 static_assert(sizeof(troupe::Operand) == 32 && sizeof(troupe::TailOperand) == 40);
 static_assert(sizeof(troupe::OperationInfo) == 240);
 static_assert(sizeof(troupe::Error) == 56 && sizeof(troupe::Result<void>) == 64);

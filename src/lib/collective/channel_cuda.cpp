@@ -23,7 +23,8 @@ class NcclChannelEnd final : public ChannelEnd {
   NcclChannelEnd(bool receives, const Services& services)
       : receives_(receives),
         services_(services),
-        communicator_(services.device(), Communicator::Channels{.most = kNcclChannels}) {}
+        communicator_(services.device(), Communicator::Channels{.most = kNcclChannels},
+                      services.in_process()) {}
 
   Result<std::vector<std::byte>> invite() override {
     services_.enter();

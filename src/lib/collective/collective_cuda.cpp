@@ -225,7 +225,8 @@ std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& entry = communicators_[number];
   if (!entry) {
-    entry = std::make_shared<Communicator>(services_.device(), channels(number));
+    entry = std::make_shared<Communicator>(services_.device(), channels(number),
+                                           services_.in_process());
   }
   return entry;
 }

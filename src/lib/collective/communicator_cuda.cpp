@@ -125,14 +125,15 @@ Result<void> Communicator::rehearse(int device) {
   return outcome;
 }
 
-Communicator::Communicator(int device, Channels channels)
-    : shared_(std::make_shared<Shared>(device, channels)) {}
+Communicator::Communicator(int device, Channels channels, bool in_process)
+    : end_timeout_(in_process ? kEndTimeoutInProcess : kEndTimeout),
+      shared_(std::make_shared<Shared>(device, channels)) {}
 
 Communicator::~Communicator() {
   abort();
   std::unique_lock lock(shared_->state);
   const bool ended =
-      shared_->changed.wait_for(lock, kEndTimeout, [&] { return shared_->background == 0; });
+      shared_->changed.wait_for(lock, end_timeout_, [&] { return shared_->background == 0; });
   if (!ended) log::warn("engine", "{} communicators are still being given up", shared_->background);
 }
 

@@ -35,8 +35,10 @@ class Communicator {
   static constexpr std::size_t kMaxBackground = 8;
   /// NCCL's bootstrap root serves this many ranks well; larger worlds get one root per so many.
   static constexpr int kRanksPerRoot = 128;
-  /// How long the destructor waits for threads that are giving communicators up.
-  static constexpr std::chrono::milliseconds kEndTimeout{2000};
+  /// How long the destructor waits for threads that are giving communicators up, which a busy GPU
+  /// delays. A device host that is a process ends with them; one that is a thread must not leave
+  /// them behind, for they crash when the program's process ends.
+  static constexpr std::chrono::seconds kEndTimeout{2}, kEndTimeoutInProcess{60};
 
   /// How many channels NCCL may use.
   struct Channels {
@@ -50,7 +52,7 @@ class Communicator {
   /// and most groups are small.
   static constexpr int kGroupChannels = 8;
 
-  Communicator(int device, Channels channels);
+  Communicator(int device, Channels channels, bool in_process);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -126,6 +128,7 @@ class Communicator {
   static void form(const std::shared_ptr<Shared>& shared, const std::shared_ptr<Attempt>& attempt);
   static void give_up(const std::shared_ptr<Shared>& shared, ncclComm_t handle);
 
+  const std::chrono::milliseconds end_timeout_;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -28,6 +28,7 @@ CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api, DeviceIn
       other_hosts_(options.other_hosts),
       reproducible_(options.reproducible),
       register_buffers_(options.register_buffers),
+      in_process_(options.in_process),
       memory_limit_(options.memory_limit),
       api_(api),
       description_(std::move(description)),

@@ -93,6 +93,7 @@ class CudaEngine final : public Engine, public Services {
   [[nodiscard]] int device() const noexcept override { return device_; }
   [[nodiscard]] bool other_hosts() const noexcept override { return other_hosts_; }
   [[nodiscard]] bool reproducible() const noexcept override { return reproducible_; }
+  [[nodiscard]] bool in_process() const noexcept override { return in_process_; }
   void enter() const override;
   [[nodiscard]] bool records() const noexcept override {
     return recorder_.load(std::memory_order_relaxed) == std::this_thread::get_id();
@@ -124,7 +125,7 @@ class CudaEngine final : public Engine, public Services {
 
   const int device_;
   const bool other_hosts_;
-  const bool reproducible_, register_buffers_;
+  const bool reproducible_, register_buffers_, in_process_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
   DeviceInfo description_;

@@ -35,6 +35,7 @@ class Services {
   /// See EngineOptions.
   [[nodiscard]] virtual bool other_hosts() const noexcept = 0;
   [[nodiscard]] virtual bool reproducible() const noexcept = 0;
+  [[nodiscard]] virtual bool in_process() const noexcept = 0;
   /// Makes the device current on the calling thread, which costs nothing if it is: for what is not
   /// called by the engine.
   virtual void enter() const = 0;

@@ -70,7 +70,8 @@ void HostLink::write_settings(bool standby) {
                               .channels = launch_.channels,
                               .other_hosts = launch_.other_hosts,
                               .reproducible = launch_.reproducible,
-                              .register_buffers = launch_.register_buffers};
+                              .register_buffers = launch_.register_buffers,
+                              .in_process = launch_.in_process};
   check(launch_.interface.size() < settings.interface.size(), "HostLaunch: interface is too long");
   launch_.interface.copy(settings.interface.data(), settings.interface.size() - 1);
   header().settings = settings;
