@@ -83,7 +83,7 @@ def errors(values, wanted):
 
 def weighed(factor, values):
     """The product as BLAS has it: what a factor of zero belongs to is not read."""
-    return factor * values if factor != 0 else 0 * np.ones(np.shape(values))
+    return factor * values if factor != 0 else np.zeros_like(values)  # CuPy's for CuPy's
 
 
 class Case:
