@@ -268,7 +268,7 @@ ratios() {
       traced*) figure "$name, with/without" "$(field "$line" ratio)" x le 1.02 ;;
       all_reduce* | *independent* | *", launches") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       *round\ trip) figure "$name, troupe - raw" "$(awk -v a="$(field "$line" troupe)" -v b="$(field "$line" raw)" \
-        'BEGIN { d = a - b; print d > 0.001 ? d : 0.001 }')" us le 1 ;;
+        'BEGIN { d = a - b; print (d > 0.001 ? d : 0.001) }')" us le 1 ;;
       *cached\ on\ disk) figure "$name" "$(field "$line" troupe)" ms le 2 ;;
       *) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.05 ;;
     esac
@@ -346,11 +346,11 @@ bench_recorded() {
   for how in off on; do
     cg "cg-record-$how" "$gpus" 60 --stencil "64,64,$((64 * gpus))" --tol 1e-10 --max-iter 2000 --record "$how" || return 0
     seconds+=("$(awk -v s="$(value "$out/cg-record-$how.json" seconds)" \
-      -v n="$(value "$out/cg-record-$how.json" iterations)" 'BEGIN { print n > 0 ? s / n : 0 }')")
+      -v n="$(value "$out/cg-record-$how.json" iterations)" 'BEGIN { print (n > 0 ? s / n : 0) }')")
   done
   figure "cg iteration, 64^3 per GPU, recorded" "$(awk -v s="${seconds[1]}" 'BEGIN { print 1e6 * s }')" us
   figure "cg iteration, recorded/single commands" \
-    "$(awk -v a="${seconds[1]}" -v b="${seconds[0]}" 'BEGIN { print b > 0 ? a / b : 0 }')" x le 0.6
+    "$(awk -v a="${seconds[1]}" -v b="${seconds[0]}" 'BEGIN { print (b > 0 ? a / b : 0) }')" x le 0.6
 }
 
 # bench_hpcg: a rating by HPCG's rules, and one with a device host killed in its sets
@@ -430,14 +430,14 @@ bench_train() {
     --fault "illegal-address@13:$victim" --fault kill@25:0 --json "$out/train-faults.json" &&
     figure "GPT-2, bf16, final loss with two faults/without" \
       "$(awk -v a="$(value "$out/train-faults.json" final_loss)" -v b="$(value "$out/train-bf16.json" final_loss)" \
-        'BEGIN { print b > 0 ? a / b : 0 }')" x
+        'BEGIN { print (b > 0 ? a / b : 0) }')" x
   if ((gpus > 1)); then
     # shellcheck disable=SC2046
     step train-shrink 240 $(on_gpus "$gpus") "$bin/troupe-train" --engine cuda "${options[@]}" --commit-every 10 \
       --on-loss shrink --restart-budget 0 --fault kill@13:0 --json "$out/train-shrink.json" &&
       figure "GPT-2, bf16, final loss with a GPU lost for good/without" \
         "$(awk -v a="$(value "$out/train-shrink.json" final_loss)" -v b="$(value "$out/train-bf16.json" final_loss)" \
-          'BEGIN { print b > 0 ? a / b : 0 }')" x
+          'BEGIN { print (b > 0 ? a / b : 0) }')" x
   fi
   python=$(judge_python torch)
   "$python" -c 'import torch' >/dev/null 2>&1 || return 0
@@ -445,7 +445,7 @@ bench_train() {
   step train-torch 240 $(on_gpus "$gpus") "$python" -B "$root/bench/train_torch.py" "${options[@]}" || return 0
   grep '^{"app": "train_torch"' "$out/train-torch.log" | tr -d ' ' >"$out/train-torch.json" || true
   figure "GPT-2, bf16, troupe/PyTorch" "$(awk -v a="$(value "$out/train-bf16.json" tokens_per_second)" \
-    -v b="$(field "$(cat "$out/train-torch.json")" tokens_per_second)" 'BEGIN { print b > 0 ? a / b : 0 }')" x
+    -v b="$(field "$(cat "$out/train-torch.json")" tokens_per_second)" 'BEGIN { print (b > 0 ? a / b : 0) }')" x
 }
 
 # train_figures NAME JSON
