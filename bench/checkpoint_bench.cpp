@@ -22,6 +22,7 @@
 #include <troupe/runtime.hpp>
 
 #include "comparison.hpp"
+#include "world_bench.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -228,6 +229,7 @@ std::string to_json(const Figures& f, int ranks) {
 }
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   auto& world = runtime.world();
   const auto& config = runtime.config();
   if (world.rank() == 0) {

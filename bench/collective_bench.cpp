@@ -142,6 +142,7 @@ Result<void> check_sum(Runtime& runtime) {
 }
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   auto& world = runtime.world();
   world.agree(check_sum(runtime));
   const auto lines = Bench(runtime).run();

@@ -154,6 +154,7 @@ std::vector<Comparison> transform(Runtime& runtime) {
 }
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   const auto rows = runtime.config().integer("grid-rows");
   if (runtime.world().size() % rows != 0)
     throw CollectiveException({Errc::invalid, 0, "--grid-rows does not divide the ranks"});

@@ -68,6 +68,7 @@ double sum(const std::vector<pid_t>& processes) {
 }
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   using Clock = std::chrono::steady_clock;
   auto& world = runtime.world();
   Comparison rank{"an idle rank", "% of a core", {}, {}};

@@ -143,6 +143,7 @@ class Bench {
 };
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   auto& world = runtime.world();
   if (world.size() != 2)
     world.agree(Error{Errc::invalid, 0, "remote_actors_bench wants two ranks"});

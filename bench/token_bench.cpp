@@ -184,6 +184,7 @@ Result<void> check_fetch(Runtime& runtime) {
 }
 
 int run(Runtime& runtime) {
+  require_report_file(runtime);
   auto& world = runtime.world();
   if (world.size() != 2) world.agree(Error{Errc::invalid, 0, "token_bench wants two ranks"});
   world.agree(check_fetch(runtime));

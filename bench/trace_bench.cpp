@@ -16,6 +16,7 @@
 #include <troupe/troupe.hpp>
 
 #include "comparison.hpp"
+#include "report_file.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -87,6 +88,11 @@ int run_all(const std::vector<std::string>& arguments, const Config& config) {
   const auto folder =
       (std::filesystem::temp_directory_path() / ("trace_bench." + std::to_string(::getppid())))
           .string();
+  const auto file = rank == 0 ? app::check_report_file(config.text("json")) : Result<void>();
+  int usable = file.ok() ? 1 : 0;
+  MPI_Bcast(&usable, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (!file.ok()) std::fprintf(stderr, "trace_bench: %s\n", file.error().message.c_str());
+  if (usable == 0) return kExitUsage;
   Comparison tell{"traced tell", "us", {}, {}}, ask{"traced ask", "us", {}, {}},
       step{"traced step", "us", {}, {}};
   for (std::int64_t pair = 0; pair < config.integer("repetitions"); ++pair) {

@@ -9,6 +9,7 @@
 #include <troupe/runtime.hpp>
 
 #include "comparison.hpp"
+#include "report_file.hpp"
 
 /// What benchmarks of several ranks have in common.
 namespace troupe::bench {
@@ -22,6 +23,14 @@ inline double seconds_of(World& world, const std::function<void()>& work) {
   const double mine = std::chrono::duration<double>(Clock::now() - start).count();
   const auto all = world.gather_values(mine);
   return *std::max_element(all.begin(), all.end());
+}
+
+/// Throws Exception on all ranks, which call it before the work, if rank 0 cannot write to the file
+/// that --json names.
+inline void require_report_file(Runtime& runtime) {
+  auto& world = runtime.world();
+  world.agree(world.rank() == 0 ? app::check_report_file(runtime.config().text("json"))
+                                : Result<void>());
 }
 
 /// Measures both sides in turn, the one and the other first, after one round that does not count.

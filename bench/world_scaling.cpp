@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comparison.hpp"
+#include "report_file.hpp"
 #include "simulation/reformation.hpp"
 
 namespace troupe::bench {
@@ -42,6 +43,10 @@ int scale(int argc, char** argv) {
   if (given.contains("help")) {
     std::cout << options;
     return 0;
+  }
+  if (const auto file = app::check_report_file(json); !file.ok()) {
+    fmt::print(stderr, "world_scaling: {}\n", file.error().to_string());
+    return 2;
   }
   if (!given.contains("handling-us"))
     parameters.handling_us = simulation::measure_handling_us(parameters);
