@@ -18,7 +18,7 @@ namespace troupe::bench {
 LocalDevice::LocalDevice(const Config& config, const std::string& engine) {
   log::init(Rank(0), config.text("log-level")).take();
   auto options =
-      rank_process::device_options(config, engine, 0,
+      rank_process::device_options(Settings::of(config), engine, 0,
                                    rank_process::core_share({rank_process::core_mask()}, 0))
           .take();
   if (!config.given("standby")) options.settings.standby = false;

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include <troupe/config.hpp>
-
+#include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/net/mpi_session.hpp"
 
@@ -12,9 +11,9 @@ namespace troupe::rank_process {
 
 /// The engine of all ranks: the one that is named, else cuda if all of them can have it. All ranks
 /// call it.
-std::string common_engine(const Config& config, const MpiSession& mpi);
+std::string common_engine(const Settings& settings, const MpiSession& mpi);
 /// The settings of the device of this rank of a job: see launch.hpp. All ranks call it.
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
+Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
                                            MpiSession& mpi);
 
 }  // namespace troupe::rank_process

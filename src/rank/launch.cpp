@@ -36,33 +36,33 @@ fs::path installed() {
 
 /// The device-host program: as configured, else in libexec/troupe beside the folder of the library
 /// or program.
-fs::path device_host_program(const Config& config) {
-  if (config.given("device-host")) return config.text("device-host");
+fs::path device_host_program(const Settings& settings) {
+  if (!settings.device_host.empty()) return settings.device_host;
   return installed() / "troupe-device-host";
 }
 
 /// The engine beside the device host, or where a wrapper is named that lies elsewhere, the
 /// installed one.
-fs::path module_for(const Config& config, const std::string& engine) {
+fs::path module_for(const Settings& settings, const std::string& engine) {
   const auto name = "troupe-engine-" + engine + ".so";
-  auto beside = device_host_program(config).parent_path() / name;
+  auto beside = device_host_program(settings).parent_path() / name;
   std::error_code ignored;
   return fs::exists(beside, ignored) ? beside : installed() / name;
 }
 
 /// The same of what compiles kernels.
-fs::path compile_program(const Config& config) {
-  auto beside = device_host_program(config).parent_path() / "troupe-compile";
+fs::path compile_program(const Settings& settings) {
+  auto beside = device_host_program(settings).parent_path() / "troupe-compile";
   std::error_code ignored;
   return fs::exists(beside, ignored) ? beside : installed() / "troupe-compile";
 }
 
 /// Where the modules of a program's own libraries may lie: as configured, then beside the program,
 /// as CMake builds and installs both.
-Result<std::string> library_folders(const Config& config) {
+Result<std::string> library_folders(const Settings& settings) {
   std::string all;
   std::error_code ignored;
-  for (const auto& folder : config.list("library-path")) {
+  for (const auto& folder : settings.library_path) {
     if (!fs::is_directory(folder, ignored))
       return Error{Errc::invalid, 0, "library-path: there is no folder " + folder};
     all += fs::absolute(folder).string() + ":";
@@ -71,16 +71,22 @@ Result<std::string> library_folders(const Config& config) {
   return all + own.string() + ":" + (own.parent_path() / "libexec" / "troupe").string();
 }
 
+wire::Completion completion_of(CompletionMode mode) {
+  switch (mode) {
+    case CompletionMode::event: return wire::Completion::event;
+    case CompletionMode::host_fn: return wire::Completion::host_fn;
+    case CompletionMode::sync: return wire::Completion::sync;
+  }
+  return wire::Completion::event;
+}
+
 struct SpinTimes {
   std::chrono::nanoseconds waiter;   ///< a thread of the rank that waits for a future
   std::chrono::nanoseconds reactor;  ///< after the last command, when nobody waits
 };
-SpinTimes spin_times(const Config& config, int cores) {
+SpinTimes spin_times(const Settings& settings, int cores) {
   using std::chrono::milliseconds;
-  if (config.text("spin") != "auto") {
-    const auto time = config.duration("spin");
-    return {time, time};
-  }
+  if (settings.spin) return {*settings.spin, *settings.spin};
   // A rank has two threads that spin: its own, and its device host's reactor. To wake both takes a
   // quarter of a millisecond: half a percent of the longest wait without that. To wake the reactor
   // alone takes 50 us, three percent of the time that it spins.
@@ -112,9 +118,9 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank) {
   return std::max(1, static_cast<int>(share + 1e-6));  // thirds do not add up exactly
 }
 
-bool cuda_is_possible(const Config& config) {
+bool cuda_is_possible(const Settings& settings) {
   std::error_code ignored;
-  return fs::exists(module_for(config, "cuda"), ignored) && fs::exists("/dev/nvidiactl", ignored);
+  return fs::exists(module_for(settings, "cuda"), ignored) && fs::exists("/dev/nvidiactl", ignored);
 }
 
 /// NCCL and cuBLAS read these in the device hosts, which inherit them. By itself NCCL chooses among
@@ -130,10 +136,10 @@ static void pin_order_of_sums() {
     ::setenv(name, value, 1);
 }
 
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
+Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
                                            int local_rank, int cores) {
-  const auto program = device_host_program(config);
-  const auto module = module_for(config, engine);
+  const auto program = device_host_program(settings);
+  const auto module = module_for(settings, engine);
   for (const auto& file : {program, module}) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
@@ -148,81 +154,84 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::io, 0,
                  "the device-host program " + program.string() + " cannot be executed"};
   }
-  if (auto allowed = check_segments(config, engine); !allowed) return allowed.error();
-  if (config.flag("rehearse")) {
-    if (config.text("isolation") == "thread")
+  if (auto allowed = check_segments(settings, engine); !allowed) return allowed.error();
+  if (settings.rehearse) {
+    if (settings.isolation == Isolation::thread)
       return Error{Errc::invalid, 0, "--rehearse kills device hosts: it wants --isolation process"};
-    if (config.text("on-loss") == "shrink")
+    if (settings.on_loss == OnLoss::shrink)
       return Error{Errc::invalid, 0,
                    "--rehearse is of a world that keeps its ranks: not with --on-loss shrink"};
   }
-  if (config.flag("reproducible")) {
-    if (config.text("on-loss") == "shrink")
+  if (settings.reproducible) {
+    if (settings.on_loss == OnLoss::shrink)
       return Error{Errc::unsupported, 0,
                    "--reproducible: sums over fewer ranks have other bits: not with --on-loss "
                    "shrink"};
     pin_order_of_sums();
   }
-  const auto& interface = config.text("gloo-interface");
+  const auto& interface = settings.gloo_interface;
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
     return Error{Errc::invalid, errno,
                  "gloo-interface: there is no network interface " + interface + " on every host"};
   }
-  auto folders = library_folders(config);
+  auto folders = library_folders(settings);
   if (!folders) return folders.error();
-  const auto spin = spin_times(config, cores);
+  const auto spin = spin_times(settings, cores);
   DeviceCore::Options options;
   options.spin = spin.waiter;
-  options.replay = config.flag("replay");
-  options.check_indices = checks(config, "indices");
-  options.slab_bytes = config.bytes("slab-size");
-  options.pinned_bytes = config.bytes("pinned-pool");
-  options.memory_limit = config.bytes("memory-limit");
-  options.kernels.tool = compile_program(config).string();
-  options.kernels.host_compiler = config.text("host-compiler");
-  options.kernels.cache = kernel_cache_folder(config.text("kernel-cache"));
-  const auto& nvml = config.text("nvml");
-  options.nvml = nvml == "auto" ? std::string() : nvml;
-  options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
-  options.flight.directory = config.text("flight-dir");
-  auto& settings = options.settings;
-  settings.tuning_file = tuning_cache_file(config.text("tuning-cache")).string();
-  settings.standby = config.text("standby") != "off";
-  settings.heartbeat_timeout = config.duration("heartbeat-timeout");
-  settings.op_timeout = config.duration("op-timeout");
-  settings.restart_budget = config.flag("rehearse")
-                                ? std::numeric_limits<int>::max()  // they are ordered by the run
-                                : static_cast<int>(config.integer("restart-budget"));
-  settings.restart_window = config.duration("restart-window");
-  settings.asks_to_stop = config.text("on-loss") == "stop";
-  auto& launch = settings.launch;
+  options.replay = settings.replay;
+  options.check_indices = settings.checks("indices");
+  options.slab_bytes = settings.slab_size;
+  options.pinned_bytes = settings.pinned_pool;
+  options.memory_limit = settings.memory_limit;
+  options.kernels.tool = compile_program(settings).string();
+  options.kernels.host_compiler = settings.host_compiler;
+  options.kernels.cache = kernel_cache_folder(settings.kernel_cache);
+  options.nvml = settings.nvml == "auto" ? std::string() : settings.nvml;
+  options.flight.records = static_cast<std::uint64_t>(settings.flight_records);
+  options.flight.directory = settings.flight_dir;
+  auto& device = options.settings;
+  device.tuning_file = tuning_cache_file(settings.tuning_cache).string();
+  device.standby = settings.standby != StandbyMode::off;
+  device.heartbeat_timeout = settings.heartbeat_timeout;
+  device.op_timeout = settings.op_timeout;
+  device.restart_budget = settings.rehearse
+                              ? std::numeric_limits<int>::max()  // they are ordered by the run
+                              : static_cast<int>(settings.restart_budget);
+  device.restart_window = settings.restart_window;
+  device.asks_to_stop = settings.on_loss == OnLoss::stop;
+  auto& launch = device.launch;
   launch.program = program.string();
   launch.module = module.string();
-  launch.in_process = config.text("isolation") == "thread";
-  launch.reproducible = config.flag("reproducible");
-  launch.register_buffers = config.flag("register-buffers");
+  launch.in_process = settings.isolation == Isolation::thread;
+  launch.reproducible = settings.reproducible;
+  launch.register_buffers = settings.register_buffers;
   launch.interface = interface;
   launch.library_folders = std::move(*folders);
   launch.device = local_rank;
   launch.threads = cores;
   launch.memory_limit = options.memory_limit;
-  const auto& completion = config.text("completion");
-  launch.completion = completion == "host_fn" ? wire::Completion::host_fn
-                      : completion == "sync"  ? wire::Completion::sync
-                                              : wire::Completion::event;
-  if (config.text("standby") == "local") launch.standby = wire::Standby::alone;
+  launch.completion = completion_of(settings.completion);
+  if (settings.standby == StandbyMode::local) launch.standby = wire::Standby::alone;
   launch.spin_us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(spin.reactor).count());
   launch.ring_bytes = 4096;
-  while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
-  if (launch.in_process) settings.standby = false;
+  while (launch.ring_bytes < settings.ring_size) launch.ring_bytes *= 2;
+  if (launch.in_process) device.standby = false;
   return options;
 }
 
-Result<void> check_segments(const Config& config, const std::string& engine) {
-  for (const auto* const option : {"slab-size", "pinned-pool", "ring-size"}) {
-    if (engine != "cpu" && std::string_view(option) == "slab-size") continue;  // it is the GPU's
-    const auto allowed = ipc::check_file_size(option, config.bytes(option));
+Result<void> check_segments(const Settings& settings, const std::string& engine) {
+  struct Segment {
+    const char* option;
+    std::uint64_t bytes;
+  };
+  std::vector<Segment> segments{{"pinned-pool", settings.pinned_pool},
+                                {"ring-size", settings.ring_size}};
+  // The memory of a GPU is no file.
+  if (engine == "cpu") segments.insert(segments.begin(), {"slab-size", settings.slab_size});
+  for (const auto& [option, bytes] : segments) {
+    const auto allowed = ipc::check_file_size(option, bytes);
     if (!allowed.ok())
       return Error{Errc::io, allowed.error().native,
                    allowed.error().message + ": raise it, or lower --" + option};
@@ -230,67 +239,68 @@ Result<void> check_segments(const Config& config, const std::string& engine) {
   return {};
 }
 
-bool checks(const Config& config, std::string_view what) {
-  const auto& words = config.list("check");
-  return std::find(words.begin(), words.end(), what) != words.end();
-}
-
-Result<void> check_settings(const Config& config) {
-  if (checks(config, "none") && config.list("check").size() > 1)
-    return Error{Errc::invalid, 0, "check = " + config.text("check") + ": none stands alone"};
-  if (config.flag("trace-kernels") && config.text("trace").empty())
+Result<void> check_settings(const Settings& settings) {
+  if (settings.checks("none") && settings.check.size() > 1)
+    return Error{Errc::invalid, 0,
+                 fmt::format("check = {}: none stands alone", fmt::join(settings.check, ","))};
+  if (settings.trace_kernels && settings.trace.empty())
     return Error{Errc::invalid, 0, "trace-kernels = on needs trace: the file to tell of them in"};
-  if (config.text("on-health") == "shrink" && config.text("isolation") == "thread")
+  if (settings.on_health == OnHealth::shrink && settings.isolation == Isolation::thread)
     return Error{Errc::invalid, 0,
                  "on-health = shrink gives up a device host: it wants isolation = process"};
-  const auto longer = [&](const char* name, const char* than, const char* why) -> Result<void> {
-    const auto limit = config.duration(name), least = config.duration(than);
-    if (limit > least || limit.count() == 0) return {};
+  const auto longer_than_a_heartbeat = [&](const char* name, std::chrono::nanoseconds limit,
+                                           const char* why) -> Result<void> {
+    if (limit > settings.heartbeat_timeout || limit.count() == 0) return {};
     const auto seconds = [](std::chrono::nanoseconds time) {
       return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
     };
     return Error{Errc::invalid, 0,
-                 fmt::format("{} = {} must be longer than {} = {}: {}", name, seconds(limit), than,
-                             seconds(least), why)};
+                 fmt::format("{} = {} must be longer than heartbeat-timeout = {}: {}", name,
+                             seconds(limit), seconds(settings.heartbeat_timeout), why)};
   };
-  if (auto order = longer("phase-timeout", "heartbeat-timeout",
-                          "a device host that hangs in a recovery has to be found in time");
+  if (auto order =
+          longer_than_a_heartbeat("phase-timeout", settings.phase_timeout,
+                                  "a device host that hangs in a recovery has to be found in time");
       !order) {
     return order;
   }
-  return longer("token-timeout", "heartbeat-timeout",
-                "a transfer has to outlast the discovery that a device host hangs");
+  return longer_than_a_heartbeat(
+      "token-timeout", settings.token_timeout,
+      "a transfer has to outlast the discovery that a device host hangs");
 }
 
-SaveOptions save_options(const Config& config) {
+SaveOptions save_options(const Settings& settings, const Config& config) {
   SaveOptions options{
-      .directory = config.text("checkpoint-dir"),
+      .directory = settings.checkpoint_dir,
       .name = ::program_invocation_short_name,
-      .every = config.integer("checkpoint-every"),
-      .partner = config.text("partner") == "on" ||
-                 (config.text("partner") == "auto" && config.text("on-loss") == "shrink"),
+      .every = settings.checkpoint_every,
+      .partner = settings.partner == Partner::on ||
+                 (settings.partner == Partner::automatic && settings.on_loss == OnLoss::shrink),
       .fingerprint = config.shaping(),
       .inputs = config.shaping_files()};
-  const auto& io = config.text("checkpoint-io");
-  options.io = io == "direct"   ? StateIo::direct
-               : io == "pinned" ? StateIo::pinned
-                                : StateIo::automatic;
-  const auto& restart = config.text("restart");
-  options.restart = restart == "auto"    ? SaveOptions::kNewest
-                    : restart == "never" ? SaveOptions::kNever
-                                         : config.integer("restart");
+  options.io = settings.checkpoint_io == CheckpointIo::direct   ? StateIo::direct
+               : settings.checkpoint_io == CheckpointIo::pinned ? StateIo::pinned
+                                                                : StateIo::automatic;
+  const auto& restart = settings.restart;
+  options.restart = restart.state == RestartFrom::State::newest ? SaveOptions::kNewest
+                    : restart.state == RestartFrom::State::none ? SaveOptions::kNever
+                                                                : restart.step;
   return options;
 }
 
-std::optional<RehearsalOptions> rehearsal_options(const Config& config) {
-  if (!config.flag("rehearse")) return std::nullopt;
-  return RehearsalOptions{config.real("rehearse-tolerance"),
-                          static_cast<std::uint64_t>(config.integer("seed"))};
+std::optional<RehearsalOptions> rehearsal_options(const Settings& settings) {
+  if (!settings.rehearse) return std::nullopt;
+  return RehearsalOptions{settings.rehearse_tolerance, static_cast<std::uint64_t>(settings.seed)};
 }
 
-int stop_signal(const Config& config) {
-  const auto& name = config.text("stop-signal");
-  return name == "USR1" ? SIGUSR1 : name == "USR2" ? SIGUSR2 : name == "TERM" ? SIGTERM : 0;
+int stop_signal(const Settings& settings) {
+  switch (settings.stop_signal) {
+    case StopSignal::usr1: return SIGUSR1;
+    case StopSignal::usr2: return SIGUSR2;
+    case StopSignal::term: return SIGTERM;
+    case StopSignal::none: return 0;
+  }
+  return 0;
 }
 
 }  // namespace troupe::rank_process

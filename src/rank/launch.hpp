@@ -2,13 +2,13 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <troupe/config.hpp>
 #include <troupe/error.hpp>
 #include <troupe/saved_state.hpp>
 
+#include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/world/rehearsal_options.hpp"
 
@@ -16,7 +16,7 @@ namespace troupe::rank_process {
 
 /// Which engine "auto" is on this machine: cuda where its module is installed and the NVIDIA driver
 /// is loaded.
-bool cuda_is_possible(const Config& config);
+bool cuda_is_possible(const Settings& settings);
 
 /// The cores that this process may run on: a '1' or a '0' for each; empty if that is unknown.
 std::string core_mask();
@@ -26,27 +26,25 @@ std::string core_mask();
 /// bound to cores of its own as well as where all share the node. At least 1.
 int core_share(const std::vector<std::string>& masks, std::size_t rank);
 
-/// The settings of a rank's device from its configuration. `engine` is "cpu" or "cuda", `cores`
+/// How a rank's device is to be made. `engine` is "cpu" or "cuda", `cores`
 /// the rank's core_share(). Errors: io if the device-host program or the engine module is missing;
 /// invalid for a network interface that is not there, and for settings that exclude one another.
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
+Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
                                            int local_rank, int cores);
 
 /// Settings that contradict one another are Errc::invalid: deadlines of which one would end a job
 /// that another is there to save, and what is to be told in a trace that nobody asks for.
-Result<void> check_settings(const Config& config);
+Result<void> check_settings(const Settings& settings);
 
 /// True if the first segments of shared memory are within the limit of file sizes. Errors: io, with
 /// EFBIG, which names the limit and the option.
-Result<void> check_segments(const Config& config, const std::string& engine);
+Result<void> check_segments(const Settings& settings, const std::string& engine);
 
-/// Whether a word stands in --check.
-bool checks(const Config& config, std::string_view what);
-/// Where runs keep their state, from the configuration.
-SaveOptions save_options(const Config& config);
+/// Where runs keep their state; the configuration tells which of the program's options shape it.
+SaveOptions save_options(const Settings& settings, const Config& config);
 /// How runs are rehearsed; nullopt: they are not.
-std::optional<RehearsalOptions> rehearsal_options(const Config& config);
+std::optional<RehearsalOptions> rehearsal_options(const Settings& settings);
 /// The signal by which a run is asked to stop; 0: none.
-int stop_signal(const Config& config);
+int stop_signal(const Settings& settings);
 
 }  // namespace troupe::rank_process

@@ -40,7 +40,8 @@ TEST(CoreMask, IsOfThisProcess) {
 
 Result<void> settings(std::vector<const char*> options) {
   options.insert(options.begin(), "test");
-  return check_settings(Config::parse(static_cast<int>(options.size()), options.data()).take());
+  return check_settings(
+      Settings::of(Config::parse(static_cast<int>(options.size()), options.data()).take()));
 }
 
 TEST(Settings, DeadlinesThatContradictOneAnotherAreRefused) {
@@ -69,8 +70,9 @@ TEST(Settings, KernelsAreToldOfInATraceOnly) {
 TEST(Settings, ALimitOfFileSizesBelowTheFirstSegmentsIsNamed) {
   const auto ready = [](const char* engine, std::vector<const char*> options) {
     options.insert(options.begin(), "test");
-    return check_segments(Config::parse(static_cast<int>(options.size()), options.data()).take(),
-                          engine);
+    return check_segments(
+        Settings::of(Config::parse(static_cast<int>(options.size()), options.data()).take()),
+        engine);
   };
   EXPECT_TRUE(ready("cpu", {}).ok());
   rlimit before{};

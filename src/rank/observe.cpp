@@ -76,25 +76,22 @@ std::uint64_t size_in(const std::string& identity) {
 
 }  // namespace
 
-void Observer::prepare(const Config& config, const std::string& engine,
+void Observer::prepare(const Settings& settings, const std::string& engine,
                        FlightRecorder::Options& flight) {
-  const bool traces = !config.text("trace").empty();
-  if (!traces && config.text("metrics").empty()) return;
+  const bool traces = !settings.trace.empty();
+  if (!traces && settings.metrics.empty()) return;
   flight.slots = FlightCollector::kSlots;
-  if (traces && engine == "cuda" && config.flag("trace-kernels"))
+  if (traces && engine == "cuda" && settings.trace_kernels)
     flight.activities = FlightCollector::kActivities;
 }
 
-Observer::Observer(const Config& config, MpiSession& mpi, DeviceCore& device)
-    : mpi_(&mpi),
-      device_(&device),
-      trace_file_(config.text("trace")),
-      metrics_file_(config.text("metrics")) {}
+Observer::Observer(const Settings& settings, MpiSession& mpi, DeviceCore& device)
+    : mpi_(&mpi), device_(&device), trace_file_(settings.trace), metrics_file_(settings.metrics) {}
 
-Result<std::unique_ptr<Observer>> Observer::open(const Config& config, MpiSession& mpi,
+Result<std::unique_ptr<Observer>> Observer::open(const Settings& settings, MpiSession& mpi,
                                                  DeviceCore& device,
                                                  const FlightRecorder::Options& flight) {
-  std::unique_ptr<Observer> observer(new Observer(config, mpi, device));
+  std::unique_ptr<Observer> observer(new Observer(settings, mpi, device));
   observer->job_ = flight.job;
   observer->first_clock_ = {SteadyClock::time().count(), flight.clock_offset_ns};
   std::unique_ptr<trace::PartWriter> part;

@@ -8,8 +8,7 @@
 #include <string>
 #include <thread>
 
-#include <troupe/config.hpp>
-
+#include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/device/flight_collector.hpp"
 #include "rank/net/mpi_session.hpp"
@@ -18,16 +17,16 @@ namespace troupe::rank_process {
 
 class WorldCore;
 
-/// Makes a running job visible, as its configuration wants: a trace of all ranks, a file of
-/// metrics for each rank, and at the end a line about the rank that the others waited for.
+/// Makes a running job visible, as its settings want: a trace of all ranks, a file of metrics for
+/// each rank, and at the end a line about the rank that the others waited for.
 class Observer {
  public:
   /// What the flight recorder must hold for it. `engine`: of the device host.
-  static void prepare(const Config& config, const std::string& engine,
+  static void prepare(const Settings& settings, const std::string& engine,
                       FlightRecorder::Options& flight);
 
   /// All ranks call it, with the flight recorder's options. Errors: io, a file cannot be written.
-  static Result<std::unique_ptr<Observer>> open(const Config& config, MpiSession& mpi,
+  static Result<std::unique_ptr<Observer>> open(const Settings& settings, MpiSession& mpi,
                                                 DeviceCore& device,
                                                 const FlightRecorder::Options& flight);
   /// The part of a trace of which no world was formed goes.
@@ -44,7 +43,7 @@ class Observer {
   void finish(const std::vector<HealthEvent>& health);
 
  private:
-  Observer(const Config& config, MpiSession& mpi, DeviceCore& device);
+  Observer(const Settings& settings, MpiSession& mpi, DeviceCore& device);
   void serve();
   void write_metrics();
   /// On rank 0.

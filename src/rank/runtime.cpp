@@ -36,11 +36,14 @@ namespace {
 constexpr std::chrono::seconds kEndPatience{10};
 constexpr int kActorWorkers = 2;  // the device's actor and the world's
 
-rank_process::TokenPath token_path(const std::string& name) {
-  return name == "peer"      ? rank_process::TokenPath::peer
-         : name == "network" ? rank_process::TokenPath::network
-         : name == "nccl"    ? rank_process::TokenPath::channel
-                             : rank_process::TokenPath::peer_or_network;
+rank_process::TokenPath token_path(TokenWay way) {
+  switch (way) {
+    case TokenWay::automatic: return rank_process::TokenPath::peer_or_network;
+    case TokenWay::peer: return rank_process::TokenPath::peer;
+    case TokenWay::network: return rank_process::TokenPath::network;
+    case TokenWay::nccl: return rank_process::TokenPath::channel;
+  }
+  return rank_process::TokenPath::peer_or_network;
 }
 
 /// Ahead of main(), and so of MPI and of all else that opens descriptors.
@@ -92,9 +95,10 @@ Result<void> refuse_shared_gpus(rank_process::MpiSession& mpi, const DeviceInfo&
 }  // namespace
 
 struct Runtime::Parts {
-  explicit Parts(const Config& settings) : config(settings) {}
+  explicit Parts(const Config& given) : config(given), settings(Settings::of(given)) {}
 
   Config config;
+  Settings settings;
   std::unique_ptr<rank_process::MpiSession> mpi;
   std::shared_ptr<ProductionScheduler> scheduler;
   std::unique_ptr<ActorSystem> actors;
@@ -152,20 +156,20 @@ void Runtime::Parts::conclude(bool well) {
 }
 
 Result<void> Runtime::Parts::open_device() {
-  const auto engine = rank_process::common_engine(config, *mpi);
+  const auto engine = rank_process::common_engine(settings, *mpi);
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
   const auto job = mpi->everyone()
                        .gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid()))
                        .front();
   const auto clock_offset = mpi->clock_offset();
-  auto options = rank_process::device_options(config, engine, *mpi);
+  auto options = rank_process::device_options(settings, engine, *mpi);
   if (!options) return options.error();
   options->settings.in_world = true;
   options->flight.job = job;
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
-  rank_process::Observer::prepare(config, engine, options->flight);
+  rank_process::Observer::prepare(settings, engine, options->flight);
   flight = options->flight;
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
@@ -180,7 +184,7 @@ Result<void> Runtime::Parts::open_device() {
 /// that actors start from here on inherit the binding.
 void Runtime::Parts::bind_actors() {
   const int node = device_core->info().numa_node;
-  if (config.text("bind") == "none" || node < 0) return;
+  if (settings.bind == Binding::none || node < 0) return;
   const auto bind = [&]() -> Result<void> {
     const auto allowed = allowed_cores();
     if (!allowed) return allowed.error();
@@ -198,7 +202,7 @@ void Runtime::Parts::bind_actors() {
 
 ActorSystem& Runtime::Parts::start_program_actors() {
   if (program_actors) return *program_actors;
-  const auto workers = static_cast<int>(config.integer("actor-workers"));
+  const auto workers = static_cast<int>(settings.actor_workers);
   auto threads = ProductionScheduler::start({.workers = workers}).take();
   if (binding) {
     if (const auto bound = threads->bind(*binding); !bound)
@@ -209,15 +213,16 @@ ActorSystem& Runtime::Parts::start_program_actors() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
-  if (const int signal = rank_process::stop_signal(config)) rank_process::catch_stop_signal(signal);
+  if (const int signal = rank_process::stop_signal(settings))
+    rank_process::catch_stop_signal(signal);
   mpi = rank_process::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->everyone().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
   };
-  agree(rank_process::check_settings(config));
+  agree(rank_process::check_settings(settings));
   agree(mpi->check_threads());
-  agree(log::init(Rank(mpi->rank()), config.text("log-level")));
+  agree(log::init(Rank(mpi->rank()), settings.log_level));
   agree(compare_libraries(*mpi));
   auto started =
       ProductionScheduler::start({.workers = kActorWorkers, .runs_continuations = false});
@@ -227,26 +232,25 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(open_device());
   bind_actors();
   agree(refuse_shared_gpus(*mpi, device_core->info()));
-  auto observes = rank_process::Observer::open(config, *mpi, *device_core, flight);
+  auto observes = rank_process::Observer::open(settings, *mpi, *device_core, flight);
   if (!observes) throw CollectiveException(observes.error());
   observer = std::move(*observes);
-  const auto& standby = config.text("standby");
-  auto formed = rank_process::WorldCore::open(
-      *actors, *mpi, device_core,
-      {.phase_timeout = config.duration("phase-timeout"),
-       .standby_world = standby == "world" || standby == "on",
-       .check_collectives = rank_process::checks(config, "collectives"),
-       .shrink = config.text("on-loss") == "shrink",
-       .leaves_failing = config.text("on-health") == "shrink",
-       .stop_on_loss = config.text("on-loss") == "stop",
-       .rejoin_after = config.duration("rejoin-after"),
-       .stall_report = config.duration("stall-report"),
-       .save = rank_process::save_options(config),
-       .rehearsal = rank_process::rehearsal_options(config),
-       .tokens = {.path = token_path(config.text("token-path")),
-                  .timeout = config.duration("token-timeout"),
-                  .near = binding ? &*binding : nullptr},
-       .collector = observer->collector()});
+  auto formed =
+      rank_process::WorldCore::open(*actors, *mpi, device_core,
+                                    {.phase_timeout = settings.phase_timeout,
+                                     .standby_world = settings.standby == StandbyMode::world,
+                                     .check_collectives = settings.checks("collectives"),
+                                     .shrink = settings.on_loss == OnLoss::shrink,
+                                     .leaves_failing = settings.on_health == OnHealth::shrink,
+                                     .stop_on_loss = settings.on_loss == OnLoss::stop,
+                                     .rejoin_after = settings.rejoin_after,
+                                     .stall_report = settings.stall_report,
+                                     .save = rank_process::save_options(settings, config),
+                                     .rehearsal = rank_process::rehearsal_options(settings),
+                                     .tokens = {.path = token_path(settings.token_path),
+                                                .timeout = settings.token_timeout,
+                                                .near = binding ? &*binding : nullptr},
+                                     .collector = observer->collector()});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

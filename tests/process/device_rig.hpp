@@ -55,13 +55,14 @@ class DeviceRig {
       arguments.insert(arguments.end(), {"--tuning-cache", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
-    core_ = rank_process::DeviceCore::open(
-                *system_,
-                rank_process::device_options(
-                    config, engine(), 0, rank_process::core_share({rank_process::core_mask()}, 0))
-                    .take(),
-                0)
-                .take();
+    core_ =
+        rank_process::DeviceCore::open(
+            *system_,
+            rank_process::device_options(Settings::of(config), engine(), 0,
+                                         rank_process::core_share({rank_process::core_mask()}, 0))
+                .take(),
+            0)
+            .take();
     device_ = std::make_unique<Device>(core_);
   }
   ~DeviceRig() {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <iterator>
 
+#include "common/core/settings.hpp"
+
 namespace troupe {
 namespace {
 
@@ -72,7 +74,7 @@ Result<std::vector<OrderedFault>> ordered_faults(const Config& config) {
     if (!fault) return fault.error();
     faults.push_back(std::move(*fault));
   }
-  if (!faults.empty() && config.text("isolation") == "thread")
+  if (!faults.empty() && Settings::of(config).isolation == Isolation::thread)
     return Error{Errc::invalid, 0,
                  "--isolation: with the device host as a thread a fault ends its rank"};
   return faults;
