@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -34,8 +36,10 @@ class Mailbox {
   explicit Mailbox(std::size_t capacity)
       : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1),
         batch_(std::clamp<std::uint64_t>((mask_ + 1) / 8, 1, kLargestBatch)),
-        slots_(std::make_unique<Slot[]>(mask_ + 1)),
-        room_until_(mask_ + 1) {}
+        slots_(static_cast<Slot*>(std::calloc(mask_ + 1, sizeof(Slot)))),
+        room_until_(mask_ + 1) {
+    if (slots_ == nullptr) throw std::bad_alloc();
+  }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
   /// No producer may be left.
@@ -58,8 +62,8 @@ class Mailbox {
       if (tail_.compare_exchange_strong(tail, tail + 1, std::memory_order_seq_cst,
                                         std::memory_order_relaxed)) {
         Slot& slot = slot_of(tail);
-        std::construct_at(&slot.value, std::forward<Args>(args)...);
-        slot.published.store(tail + 1, std::memory_order_release);
+        std::construct_at(value_of(slot), std::forward<Args>(args)...);
+        std::atomic_ref(slot.published).store(tail + 1, std::memory_order_release);
         return Push::ok;
       }
       // The failure has brought the line and its value here: one more try at once, after that
@@ -84,11 +88,11 @@ class Mailbox {
       Mailbox& mailbox;
       Slot& slot;
       ~Release() {
-        std::destroy_at(&slot.value);
+        std::destroy_at(value_of(slot));
         if (++mailbox.head_ - mailbox.freed_ >= mailbox.batch_) mailbox.free_consumed();
       }
     } release{*this, slot};
-    std::forward<F>(f)(std::move(slot.value));
+    std::forward<F>(f)(std::move(*value_of(slot)));
     return true;
   }
 
@@ -102,7 +106,7 @@ class Mailbox {
 
   /// Consumer. True if consume() will find a message.
   [[nodiscard]] bool published() const noexcept {
-    return slot_of(head_).published.load(std::memory_order_acquire) == head_ + 1;
+    return std::atomic_ref(slot_of(head_).published).load(std::memory_order_acquire) == head_ + 1;
   }
 
   /// Consumer. True if a message is published or a producer is just about to publish one.
@@ -136,17 +140,22 @@ class Mailbox {
   static constexpr std::uint64_t kLargestBatch = 64;
   static constexpr int kLongestBackoff = 4;  ///< 16 pauses: some hundred nanoseconds
 
+  /// Zeros at first, which the allocator takes from the system: the pages of a large mailbox are
+  /// touched when a message comes there, and take no memory before.
   struct Slot {
-    std::atomic<std::uint64_t> published{0};  ///< 1 + the number of the last message put in here
-    union {
-      T value;
-    };
-    Slot() noexcept {}  // the value's life is the mailbox's business
-    ~Slot() {}
+    std::uint64_t published;  ///< atomic: 1 + the number of the last message put in here
+    alignas(T) std::byte value[sizeof(T)];
+  };
+  static_assert(alignof(Slot) <= alignof(std::max_align_t));
+  struct Free {
+    void operator()(Slot* slots) const noexcept { std::free(slots); }
   };
 
   [[nodiscard]] Slot& slot_of(std::uint64_t number) const noexcept {
     return slots_[number & mask_];
+  }
+  [[nodiscard]] static T* value_of(Slot& slot) noexcept {
+    return std::launder(reinterpret_cast<T*>(slot.value));
   }
 
   /// Renews `room_until_`, which by a race may become lower, never too high. False if there is no
@@ -161,7 +170,7 @@ class Mailbox {
   // Never written again.
   const std::size_t mask_;
   const std::uint64_t batch_;
-  const std::unique_ptr<Slot[]> slots_;
+  const std::unique_ptr<Slot[], Free> slots_;
   // The producers'.
   alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> room_until_;
