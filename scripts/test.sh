@@ -5,14 +5,14 @@
 #
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
 #    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS and cuTENSOR from there
-# 2. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
+# 2. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# 3. build/tsan: the unit tests of what threads share, under ThreadSanitizer
+# 4. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
 #    all is compiled in a hurry (-O1, kernels hardly optimised), and the tests are brief (-DTROUPE_BRIEF_TESTS=ON): of the
-#    unit tests there are those alone that steps 3 and 4 shorten or lack, and all of them try a third of the longest rows
+#    unit tests there are those alone that steps 2 and 3 shorten or lack, and all of them try a third of the longest rows
 #    of random cases; conformance tests try half of the types of numbers, and shorter arrays; netlib judges the other half
 #    of BLAS, on four sizes of matrices instead of six; of the two largest models of the protocol a part is left; and
 #    benchmarks are compiled as tests are
-# 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-# 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
 # 5. build/release: all of CTest, half a minute of random programs (two minutes where tests are not brief) among them; its
 #    summary ends the output
 #
@@ -58,7 +58,7 @@ sanitized() {
 cmake_options=(-DTROUPE_TESTS=ON "$@")
 find_cuda
 mpi_environment
-# Hundreds of MiB come from PyPI while apt installs.
+# Hundreds of MiB come from PyPI meanwhile: what is built for the sanitizers, without the CUDA engine, does not need them.
 fetch_wheels() {
   ! cudnn_header >/dev/null || fetch_cudnn_frontend
   ! command -v nvcc >/dev/null || fetch_cudss
@@ -67,30 +67,36 @@ fetch_wheels() {
 fetch_wheels &
 fetching=$!
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
-wait "$fetching"
 # Without a GPU nothing runs the kernels: they are compiled for one model and hardly optimised, in a quarter of the time. Nor
 # is anything measured: at -O1 the rest compiles in two thirds of the time. And of the unit tests those are left out that run
 # in full under the sanitizers.
 without_gpu=() brief=()
 if ! nvidia-smi -L &>/dev/null; then
   hastily="-Xptxas -O0"
-  [[ $(nvcc --help 2>/dev/null) != *--Ofast-compile* ]] || hastily="-Ofc mid"
+  [[ $(nvcc --help 2>/dev/null) != *--Ofast-compile* ]] || hastily="-Ofc max"
   without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
   brief=(-DTROUPE_BRIEF_TESTS=ON)
 fi
-with_memory
-configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_WARNINGS_AS_ERRORS=ON -DCMAKE_UNITY_BUILD=ON \
-  -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${without_gpu[@]}" "${brief[@]}" "${large_heap[@]}" "${cmake_options[@]}"
-build build/release
 
 find_sanitizing_compiler
 sanitized asan unit_tests unit || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")
 GTEST_FILTER=$shared_by_threads sanitized tsan unit_tests_of_threads threads || failures+=("the unit tests under ThreadSanitizer")
 
+wait "$fetching"
+with_memory
+configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_WARNINGS_AS_ERRORS=ON -DCMAKE_UNITY_BUILD=ON \
+  -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${without_gpu[@]}" "${brief[@]}" "${large_heap[@]}" "${cmake_options[@]}"
+build build/release
+
 say "all tests, preset release, engine ${TROUPE_TEST_BACKEND:-cpu}"
-# Most tests wait more than they compute. On GPUs one by one: each wants all of them.
-parallel=$(($(nproc) * 3))
-[[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1
+# Most tests wait more than they compute. The memory of a job is cleared when it starts, so jobs on few cores take little of it.
+# On GPUs one by one: each wants all of them.
+parallel=$(($(nproc) * 4))
+if [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]]; then
+  parallel=1
+else
+  export TROUPE_SLAB_SIZE=8MiB TROUPE_PINNED_POOL=8MiB
+fi
 ctest --test-dir "$root/build/release" --no-tests=error --output-on-failure --no-label-summary --parallel "$parallel" ||
   failures+=("the tests of the release build")
 
