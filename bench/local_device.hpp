@@ -32,8 +32,8 @@ class LocalDevice {
 };
 
 /// The main() of a benchmark of one device: reads the options, or tells them for --help, and runs
-/// it. Options or a file for --json that cannot be used are one line on standard error and status 2,
-/// asked for first; what `run` throws is one line and status 1.
+/// it. Options or a file for --json that cannot be used are one line on standard error and status
+/// 2, asked for first; what `run` throws is one line and status 1.
 int run_benchmark(int argc, char** argv, const std::string& name, const std::string& purpose,
                   std::span<const OptionSpec> options, int (*run)(const Config&));
 

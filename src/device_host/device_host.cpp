@@ -57,10 +57,10 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   auto channel_bell = ipc::Doorbell::create();
   if (!channel_bell) return channel_bell.error();
   const auto& settings = header.settings;
-  auto engine =
-      make_engine({settings.device, settings.memory_limit, settings.threads,
-                   settings.interface.data(), settings.other_hosts != 0, settings.channels,
-                   settings.reproducible != 0, settings.register_buffers != 0, settings.in_process != 0});
+  auto engine = make_engine({settings.device, settings.memory_limit, settings.threads,
+                             settings.interface.data(), settings.other_hosts != 0,
+                             settings.channels, settings.reproducible != 0,
+                             settings.register_buffers != 0, settings.in_process != 0});
   if (!engine) return engine.error();
   return std::unique_ptr<DeviceHost>(
       new DeviceHost(options, std::move(*segment), std::move(*flight), std::move(*host_fn_bell),

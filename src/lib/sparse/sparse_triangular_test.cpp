@@ -200,7 +200,8 @@ TYPED_TEST(SparseTriangular, SpsmOfIntegersIsExact) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr auto kColumn = blas::Order::column, kRow = blas::Order::row;
-  for (const auto& [n, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {1, 130}, {6, 40}, {50, 3}}) {
+  for (const auto& [n, columns] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {1, 130}, {6, 40}, {50, 3}}) {
     const SolvableSquare<T, I> a(n, 305, Data::integers);
     const auto solution = random_matrix<T>(n, columns, 306, Data::integers);
     const auto before = random_matrix<T>(n, columns, 307, Data::integers);

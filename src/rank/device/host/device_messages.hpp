@@ -96,7 +96,7 @@ struct DropGroup {
 /// The GPU says something of its health.
 struct Health {
   HealthEvent event;
-  unsigned processes = 0;  ///< that compute on the GPU; 0: not known
+  unsigned processes = 0;                     ///< that compute on the GPU; 0: not known
   std::shared_ptr<Promise<void>> heard = {};  ///< nullptr: nobody waits for it
 };
 /// A device host was asked for a sign of life, because of what the GPU says, and has had its time.
