@@ -91,7 +91,7 @@ build build/release
 say "all tests, preset release, engine ${TROUPE_TEST_BACKEND:-cpu}"
 # Most tests wait more than they compute. The memory of a job is cleared when it starts, so jobs on few cores take little of it.
 # On GPUs one by one: each wants all of them.
-parallel=$(($(nproc) * 4))
+parallel=$(($(nproc) * 3))
 if [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]]; then
   parallel=1
 else
