@@ -23,7 +23,7 @@ bool Helpers::start(Job job, WaitsFor waits_for) {
   return true;
 }
 
-bool Helpers::wait_for_device() const {
+bool Helpers::may_wait_for_device() const {
   return std::any_of(threads_.begin(), threads_.end(),
                      [](const Running& running) { return running.waits_for == WaitsFor::device; });
 }

@@ -25,15 +25,15 @@ class Helpers {
       : most_(most), bell_(std::move(bell)) {}
   ~Helpers();
 
-  /// What else than its own stream a job may wait for: a library that is being opened, or makes a
-  /// plan, may wait for all that the device does (cudaDeviceSynchronize).
+  /// A job that opens a library, makes a plan or carries out a blocking operation may wait for all
+  /// that the device does (cudaDeviceSynchronize); other jobs wait for their own stream alone.
   enum class WaitsFor { device, stream };
 
   /// False if that many are running.
   [[nodiscard]] bool start(Job job, WaitsFor waits_for = WaitsFor::device);
-  /// Whether a job that may wait for the device is running. A graph that is captured meanwhile is
-  /// void, and the job's call fails: CUDA lets nobody wait for a stream that captures.
-  [[nodiscard]] bool wait_for_device() const;
+  /// True while a job runs that may wait for the device. If a graph were captured meanwhile, it
+  /// would be void, and the job's call would fail: CUDA refuses to wait for a stream that captures.
+  [[nodiscard]] bool may_wait_for_device() const;
   /// Runs what finished jobs left to do. True if there was any.
   bool run_finished();
   [[nodiscard]] int fd() const noexcept { return bell_.fd(); }

@@ -20,12 +20,12 @@ TEST(Helpers, SayWhetherAJobMayWaitForTheDevice) {
   };
 
   ASSERT_TRUE(helpers.start(job, Helpers::WaitsFor::stream));
-  EXPECT_FALSE(helpers.wait_for_device());
+  EXPECT_FALSE(helpers.may_wait_for_device());
   ASSERT_TRUE(helpers.start(job)) << "whoever says nothing may wait for all";
-  EXPECT_TRUE(helpers.wait_for_device());
+  EXPECT_TRUE(helpers.may_wait_for_device());
   go_on.set_value();
   finished(0);
-  EXPECT_FALSE(helpers.wait_for_device());
+  EXPECT_FALSE(helpers.may_wait_for_device());
 }
 
 }  // namespace

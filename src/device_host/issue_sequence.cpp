@@ -92,7 +92,7 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
     if (known.graph_patches == known.patches) return true;
     // CUDA changes nodes within conditional ones only in part, and lets no graph be captured while
     // a thread waits for the device: such a run is a list.
-    if (known.sequence->branches() || helpers_.wait_for_device()) return false;
+    if (known.sequence->branches() || helpers_.may_wait_for_device()) return false;
     auto changed = make_graph(known.sequence, queue);
     if (changed.ok()) {
       const auto updated = engine_->update_graph(*known.graph, std::move(*changed));
@@ -378,7 +378,7 @@ void DeviceHost::record_graph(const Playing& playing) {
   if (!known->note_played(playing.queued())) return;  // a branch has yet to go that way
   const auto ready = lanes_ready(*known->sequence, queue.lane);
   if (!ready.ok() || !*ready) return;
-  if (helpers_.wait_for_device()) return;  // a later run's commands become the graph
+  if (helpers_.may_wait_for_device()) return;  // a later run's commands become the graph
   if (known->graphs++ == kGraphs) {
     known->form = Form::only_list;
     return;

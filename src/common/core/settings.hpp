@@ -27,7 +27,7 @@ using Texts = std::vector<std::string>;
 /// A time, or nullopt for "auto".
 using TimeOrAuto = std::optional<std::chrono::nanoseconds>;
 
-/// What runs go on from.
+/// The saved state that a run starts from.
 struct RestartFrom {
   enum class State : std::uint8_t { newest, none, step };
   State state = State::newest;
@@ -45,7 +45,7 @@ struct Settings {
   /// runtime does not know what it means.
   static Settings of(const Config& config);
 
-  /// Whether --check asks for this.
+  /// True if --check names this.
   [[nodiscard]] bool checks(std::string_view what) const;
 };
 
