@@ -1,7 +1,7 @@
 #!/bin/sh
 # run_mpi.sh MIN MAX STATUS PROGRAM [ARGUMENTS]: PROGRAM under mpirun on MAX ranks; with TROUPE_TEST_BACKEND=cuda on as many
 # as there are GPUs to be seen, if that is fewer. Fewer than MIN: skipped (status 77). Succeeds if mpirun ends with STATUS and no
-# device host of this job is left.
+# process of this job is left. A job that is still there after 150 seconds is described, thread by thread, on standard error.
 min=$1 max=$2 status=$3
 shift 3
 engine=${TROUPE_TEST_BACKEND:-cpu}
@@ -18,19 +18,38 @@ TROUPE_SITE_CONFIG=  # what this machine's site file says is no part of the test
 export TROUPE_SITE_CONFIG
 # The mark in the environment finds the processes of this very job again.
 job=$$.$(date +%s%N)
+processes_of_job() { grep -lsa "JOB_OF_TEST=$job" /proc/[0-9]*/environ | cut -d/ -f3; }
+describe() {
+  for pid in "$@"; do
+    echo "process $pid of $(sed -n 's/^PPid:\t//p' "/proc/$pid/status"): $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+    for thread in "/proc/$pid/task"/*; do
+      echo "  thread ${thread##*/} $(cat "$thread/comm"), $(sed -n 's/^State:\t//p' "$thread/status"), in $(cat "$thread/wchan")"
+    done
+    ! command -v gdb >/dev/null || timeout 30 gdb -batch -p "$pid" -ex "thread apply all backtrace 20" 2>/dev/null | grep '^[T#]'
+  done
+}
+{
+  trap '[ -z "$sleeping" ] || kill "$sleeping"; exit' TERM
+  sleeping=
+  sleep 150 >/dev/null 2>&1 &
+  sleeping=$!
+  wait "$sleeping"
+  { echo "the job has not ended after 150 s:" && describe "$(pgrep -xo -f "mpirun.*$job.*")" $(processes_of_job); } 2>/dev/null >&3
+} 3>&2 2>/dev/null &
+alarm=$!
 mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$@" --engine "$engine"
 got=$?
+kill "$alarm" 2>/dev/null
 if [ "$got" -ne "$status" ]; then
   echo "the status is $got, not $status" >&2
   exit 1
 fi
-patience=200
-# grep's status says nothing here: it is 2 if a process, of whatever kind, ends while it looks.
-while left=$(grep -lsa "JOB_OF_TEST=$job" /proc/[0-9]*/environ || true) && [ -n "$left" ] && [ "$patience" -gt 0 ]; do
+end=$(($(date +%s) + 20))
+while left=$(processes_of_job) && [ -n "$left" ] && [ "$(date +%s)" -lt "$end" ]; do
   sleep 0.1
-  patience=$((patience - 1))
 done
 if [ -n "$left" ]; then
-  echo "processes are left: $left" >&2
+  echo "processes are left:" >&2
+  describe $left >&2
   exit 1
 fi
