@@ -421,7 +421,7 @@ int run_program(int argc, char** argv, const Program& program,
     if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     const rank_process::Whereabouts::Wait wait(runtime.parts_->world_core->whereabouts(),
                                                "the end of the program",
-                                               rank_process::Whereabouts::Sort::end_of_program);
+                                               rank_process::Awaits::end_of_program);
     end_body(program, *mpi, status, unsaid.empty() ? reason : unsaid);
     if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     runtime.parts_->conclude(status == kExitSuccess);

@@ -33,7 +33,7 @@ class World {
     const int ranks = parameters.ranks;
     supervisor_ = std::make_unique<WorldSupervisor>(
         WorldSupervisor::Options{.size = ranks},
-        [this](const WorldMessage& message) { send(0, 0, message); });
+        [this](const SupervisorMessage& message) { send(0, 0, message); });
     for (int rank = 0; rank < ranks; ++rank) nodes_.push_back(std::make_unique<Node>(this, rank));
   }
 
@@ -72,10 +72,11 @@ class World {
           member(number, this),
           relay(
               {.rank = number, .tree = of->tree_},
-              [of, number](int to, const WorldMessage& m) { of->send(number, to, m); },
-              [this](const WorldMessage& m) { member.receive(m); }) {}
+              [of, number](int to, const RankMessage& m) { of->rise(number, to, m); },
+              [of, number](int to, const SupervisorMessage& m) { of->send(number, to, m); },
+              [this](const SupervisorMessage& m) { member.receive(m); }) {}
 
-    void send(const WorldMessage& message) override { relay.up(message); }
+    void send(const RankMessage& message) override { relay.up(message); }
     void close_world() override {}
     void halt(std::uint32_t round) override { done(Order::halt, round, 0); }
     void quiesce(std::uint32_t round) override {
@@ -171,8 +172,11 @@ class World {
     const Nanos pause = busy ? Nanos(MpiTransport::kBusyPause) : Nanos(MpiTransport::kIdlePause);
     return Nanos(static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(pause.count())));
   }
-  void send(int from, int to, const WorldMessage& message) {
+  void rise(int from, int to, const RankMessage& message) {
     if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
+    send(from, to, message);
+  }
+  void send(int from, int to, const WorldMessage& message) {
     const auto handling = Nanos(static_cast<std::int64_t>(parameters_.handling_us * 1e3));
     auto& sender = *nodes_[static_cast<std::size_t>(from)];
     auto bytes = encode(message);
@@ -198,9 +202,9 @@ class World {
                     receiver.last_traffic = now_;
                     const auto decoded = decode_world_message(bytes);
                     check(decoded.ok(), "a message that cannot be read");
-                    if (decoded->kind < WorldMessage::Kind::order)
-                      return receiver.relay.up(*decoded);
-                    receiver.relay.down(*decoded, now_);
+                    if (const auto* const said = std::get_if<RankMessage>(&*decoded))
+                      return receiver.relay.up(*said);
+                    receiver.relay.down(std::get<SupervisorMessage>(*decoded), now_);
                   }});
   }
 

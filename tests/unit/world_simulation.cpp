@@ -7,8 +7,6 @@
 
 namespace troupe::rank_process {
 
-using Kind = WorldMessage::Kind;
-
 WorldSimulation::WorldSimulation(const Options& options)
     : options_(options),
       random_(options.seed),
@@ -21,9 +19,9 @@ WorldSimulation::WorldSimulation(const Options& options)
   supervisor_ = std::make_unique<WorldSupervisor>(
       WorldSupervisor::Options{
           .size = options.ranks, .max_rounds = options.max_rounds, .shrink = options.shrink},
-      [this](const WorldMessage& message) { announce(message); });
-  inquiry_ = std::make_unique<Inquiry>(options.ranks,
-                                       [this](const WorldMessage& message) { announce(message); });
+      [this](const SupervisorMessage& message) { announce(message); });
+  inquiry_ = std::make_unique<Inquiry>(
+      options.ranks, [this](const SupervisorMessage& message) { announce(message); });
   supervisor_->start(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
@@ -31,55 +29,65 @@ WorldSimulation::WorldSimulation(const Options& options)
 WorldSimulation::~WorldSimulation() = default;
 
 /// The supervisor's broadcast.
-void WorldSimulation::announce(const WorldMessage& message) {
-  if (message.kind == Kind::all_flushed) {
-    for (const auto& node : nodes_) {
-      if (!node->member_.spectator() && node->flushed_ < message.step)
-        violation("all flushed before every rank is");
-    }
-  }
-  if (message.kind == Kind::stable) {
-    for (const auto& node : nodes_) {
-      if (!node->member_.spectator() && node->complete_ < message.step)
-        violation("stable before every rank has committed");
-    }
-  }
-  if (message.kind == Kind::all_finished) {
-    ++runs_finished_;
-    const Node* first = nullptr;
-    for (const auto& node : nodes_) {
-      if (node->member_.spectator()) continue;
-      if (first == nullptr) first = node.get();
-      if (node->complete_ != first->complete_)
-        violation("the ranks ended their runs at different steps");
-    }
-    if (first != nullptr) last_end_ = first->complete_;
-  }
-  if (message.kind == Kind::activate) {
-    // A group is made by its members together: none may have been left out, or wait for the others.
-    std::set<std::uint32_t> rounds;
-    for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
-      const auto& out = message.excluded;
-      if (!std::binary_search(out.begin(), out.end(), static_cast<std::int32_t>(rank)))
-        rounds.insert(nodes_[rank]->grouped_in_);
-    }
-    if (rounds.size() > 1) violation("the members have made their group in different rounds");
-  }
+void WorldSimulation::announce(const SupervisorMessage& message) {
+  std::visit([this](const auto& said) { judge(said); }, message);
   send(0, 0, message);
 }
 
-/// From rank to rank, or from rank 0's relay to the supervisor.
-void WorldSimulation::send(int from, int to, const WorldMessage& message) {
-  if (to == WorldRelay::kToSupervisor) {
-    const bool asks = message.kind == Kind::stalled || message.kind == Kind::standing;
-    return asks ? inquiry_->receive(message, now_) : supervisor_->receive(message, now_);
+void WorldSimulation::judge(const from_supervisor::AllFlushed& flushed) {
+  for (const auto& node : nodes_) {
+    if (!node->member_.spectator() && node->flushed_ < flushed.step)
+      violation("all flushed before every rank is");
   }
+}
+
+void WorldSimulation::judge(const from_supervisor::Stable& stable) {
+  for (const auto& node : nodes_) {
+    if (!node->member_.spectator() && node->complete_ < stable.step)
+      violation("stable before every rank has committed");
+  }
+}
+
+void WorldSimulation::judge(const from_supervisor::AllFinished&) {
+  ++runs_finished_;
+  const Node* first = nullptr;
+  for (const auto& node : nodes_) {
+    if (node->member_.spectator()) continue;
+    if (first == nullptr) first = node.get();
+    if (node->complete_ != first->complete_)
+      violation("the ranks ended their runs at different steps");
+  }
+  if (first != nullptr) last_end_ = first->complete_;
+}
+
+/// A group is made by its members together: none may have been left out, or wait for the others.
+void WorldSimulation::judge(const from_supervisor::Activate& activate) {
+  std::set<std::uint32_t> rounds;
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    const auto& out = activate.excluded;
+    if (!std::binary_search(out.begin(), out.end(), static_cast<std::int32_t>(rank)))
+      rounds.insert(nodes_[rank]->grouped_in_);
+  }
+  if (rounds.size() > 1) violation("the members have made their group in different rounds");
+}
+
+/// From rank to rank, or from rank 0's relay to the supervisor.
+void WorldSimulation::rise(int from, int to, const RankMessage& message) {
+  if (to != WorldRelay::kToSupervisor) return send(from, to, message);
+  if (const auto* const stalled = std::get_if<from_rank::Stalled>(&message))
+    return inquiry_->receive(*stalled, now_);
+  if (const auto* const standing = std::get_if<from_rank::Standing>(&message))
+    return inquiry_->receive(*standing, now_);
+  supervisor_->receive(message, now_);
+}
+
+void WorldSimulation::send(int from, int to, const WorldMessage& message) {
   const auto decoded = decode_world_message(encode(message));
   if (!decoded.ok()) return violation("a message that cannot be read");
   network_.send(from, to, [this, to, copy = *decoded] {
     auto& node = *nodes_[static_cast<std::size_t>(to)];
-    if (copy.kind < Kind::order) return node.relay_.up(copy);
-    if (!node.stopped_) node.relay_.down(copy, now_);
+    if (const auto* const said = std::get_if<RankMessage>(&copy)) return node.relay_.up(*said);
+    if (!node.stopped_) node.relay_.down(std::get<SupervisorMessage>(copy), now_);
   });
 }
 
@@ -120,7 +128,7 @@ void WorldSimulation::mute(int rank) {
 
 void WorldSimulation::stall_at(Micros when, int rank) {
   after(when, [this, rank] {
-    nodes_[static_cast<std::size_t>(rank)]->relay_.up({.kind = Kind::stalled, .rank = rank});
+    nodes_[static_cast<std::size_t>(rank)]->relay_.up(from_rank::Stalled{rank});
   });
 }
 

@@ -95,7 +95,15 @@ class WorldSimulation {
   void after(std::chrono::nanoseconds delay, std::function<void()> run);
   Micros some_time(std::uint32_t limit_us) { return Micros(1 + random_() % limit_us); }
   bool chance(std::uint32_t percent) { return random_() % 100 < percent; }
-  void announce(const WorldMessage& message);
+  void announce(const SupervisorMessage& message);
+  // Check a message of the supervisor that must hold for every rank.
+  void judge(const from_supervisor::AllFlushed& flushed);
+  void judge(const from_supervisor::Stable& stable);
+  void judge(const from_supervisor::AllFinished& ended);
+  void judge(const from_supervisor::Activate& activate);
+  template <class Other>
+  void judge(const Other&) {}
+  void rise(int from, int to, const RankMessage& message);
   void send(int from, int to, const WorldMessage& message);
   void violation(const std::string& what);
   template <class Rule>

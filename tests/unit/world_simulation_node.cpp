@@ -239,11 +239,8 @@ void WorldSimulation::Node::all_finished(std::int64_t) {
 
 void WorldSimulation::Node::answer(std::uint32_t inquiry) {
   work(50'000, [this, inquiry] {
-    relay_.up({.kind = WorldMessage::Kind::standing,
-               .rank = rank_,
-               .formation = inquiry,
-               .step = complete_,
-               .text = "at work"});
+    relay_.up(from_rank::Standing{
+        .rank = rank_, .inquiry = inquiry, .text = "at work", .step = complete_});
   });
 }
 

@@ -19,11 +19,12 @@ class WorldSimulation::Node final : public FollowerActions {
         member_(rank, this),
         relay_(
             {.rank = rank, .tree = {.size = world->options_.ranks, .radix = world->options_.radix}},
-            [world, rank](int to, const WorldMessage& m) { world->send(rank, to, m); },
-            [this](const WorldMessage& m) { member_.receive(m); }) {}
+            [world, rank](int to, const RankMessage& m) { world->rise(rank, to, m); },
+            [world, rank](int to, const SupervisorMessage& m) { world->send(rank, to, m); },
+            [this](const SupervisorMessage& m) { member_.receive(m); }) {}
 
   // What the protocol orders.
-  void send(const WorldMessage& message) override { relay_.up(message); }
+  void send(const RankMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
   void halt(std::uint32_t round) override;
   void quiesce(std::uint32_t round) override;

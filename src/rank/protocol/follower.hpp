@@ -16,7 +16,7 @@ namespace troupe::rank_process {
 class FollowerActions {
  public:
   virtual ~FollowerActions() = default;
-  virtual void send(const WorldMessage& message) = 0;  ///< up, to the supervisor
+  virtual void send(const RankMessage& message) = 0;  ///< up, to the supervisor
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
@@ -41,8 +41,8 @@ class FollowerActions {
   virtual void all_flushed(std::int64_t step) = 0;
   virtual void stable(std::int64_t step) = 0;
   /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
-  /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
-  /// it knows its commit before to be stable, so all decide at the same commit.
+  /// before the stable() of that step, on all ranks alike: a rank commits only once it knows its
+  /// commit before to be stable, so all decide at the same commit.
   virtual void stopping(std::int64_t since) = 0;
   /// `step`: the last of the run; kAnyStep: it was left.
   virtual void all_finished(std::int64_t step) = 0;
@@ -65,7 +65,7 @@ class WorldFollower {
  public:
   WorldFollower(int rank, FollowerActions* actions) : rank_(rank), actions_(actions) {}
 
-  void receive(const WorldMessage& message);
+  void receive(const SupervisorMessage& message);
   void device_event(const DeviceEvent& event);
   void verified(std::uint32_t round, const Result<void>& outcome);
   /// The group ordered in this round is made. False if another one is wanted by now.
@@ -95,13 +95,25 @@ class WorldFollower {
  private:
   /// What a spectator says so that nobody waits for it.
   void assent();
-  void carry_out(const WorldMessage& order);
+  void on(const from_supervisor::Order& order);
+  void on(const from_supervisor::Prepare& order);
+  void on(const from_supervisor::Activate& activate);
+  void on(const from_supervisor::AllFlushed& flushed) { actions_->all_flushed(flushed.step); }
+  void on(const from_supervisor::Stable& stable);
+  void on(const from_supervisor::Inquire& inquire) { actions_->answer(inquire.inquiry); }
+  void on(const from_supervisor::AllFinished& ended);
+  void on(const from_supervisor::HealthTold& told) { actions_->health_told(told.event); }
+  void on(const from_supervisor::RunLeft& left) {
+    actions_->run_left(left.run, left.rank, left.error);
+  }
+  void on(const from_supervisor::SplitAgreed&) {}  // the program waits for it itself
+  void on(const from_supervisor::AskCall&) {}      // the program's place is not known here
+  void on(const from_supervisor::Stop& stop) { actions_->stop(stop.error); }
   void restore();
-  void prepare(const WorldMessage& order);
   void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);
-  void report_done(WorldMessage message = {});
-  void report_fault(std::string kind, const Error& error, std::int64_t detect_us);
+  void report_done(from_rank::Done message = {});
+  void report_fault(std::string kind, std::int64_t detect_us = 0);
 
   int rank_;
   FollowerActions* actions_;

@@ -18,17 +18,17 @@ std::string names(const std::vector<int>& ranks) {
 
 }  // namespace
 
-void Inquiry::receive(const WorldMessage& message, TimePoint now) {
-  if (message.rank < 0 || message.rank >= size_) return;
-  if (message.kind == WorldMessage::Kind::stalled) {
-    if (open_) return;
-    open_ = true;
-    since_ = now;
-    answers_.clear();
-    broadcast_({.kind = WorldMessage::Kind::inquire, .formation = ++number_});
-  } else if (open_ && message.formation == number_) {
-    answers_[message.rank] = {message.text, message.step, message.repeated, message.detect_us};
-  }
+void Inquiry::receive(const from_rank::Stalled& stalled, TimePoint now) {
+  if (stalled.rank < 0 || stalled.rank >= size_ || open_) return;
+  open_ = true;
+  since_ = now;
+  answers_.clear();
+  broadcast_(from_supervisor::Inquire{++number_});
+}
+
+void Inquiry::receive(const from_rank::Standing& standing, TimePoint) {
+  if (standing.rank < 0 || standing.rank >= size_ || !open_ || standing.inquiry != number_) return;
+  answers_[standing.rank] = standing;
 }
 
 std::optional<Inquiry::Finding> Inquiry::tick(TimePoint now) {
@@ -61,10 +61,10 @@ Inquiry::Finding Inquiry::put_together() const {
 /// A rank that has ended its run takes no further step: one that is at a later step waits for ever.
 std::optional<Error> Inquiry::disagreement() const {
   for (const auto& [rank, answer] : answers_) {
-    if (answer.waits_in != kEndedRun) continue;
+    if (answer.awaits != Awaits::end_of_run) continue;
     for (const auto& [other, its] : answers_) {
       const bool differs =
-          its.waits_in == kEndedRun ? its.step != answer.step : its.step > answer.step;
+          its.awaits == Awaits::end_of_run ? its.step != answer.step : its.step > answer.step;
       if (!differs) continue;
       return Error{Errc::invalid, 0,
                    "the ranks disagree on the end of the run: rank " + std::to_string(rank) +
@@ -84,8 +84,9 @@ std::optional<Error> Inquiry::deadlock() const {
   bool alike = true;
   int in_host_call = -1, at_the_end = -1;  // the first of them
   for (const auto& [rank, answer] : answers_) {
-    if (answer.waits_in != kInHostCall && answer.waits_in != kAtTheEnd) return std::nullopt;
-    auto& first = answer.waits_in == kInHostCall ? in_host_call : at_the_end;
+    if (answer.awaits != Awaits::host_call && answer.awaits != Awaits::end_of_program)
+      return std::nullopt;
+    auto& first = answer.awaits == Awaits::host_call ? in_host_call : at_the_end;
     if (first < 0) first = rank;
     alike = alike && answer.text == answers_.begin()->second.text;
     shortest = std::min(shortest, answer.waited_us);

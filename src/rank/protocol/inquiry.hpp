@@ -15,20 +15,20 @@ namespace troupe::rank_process {
 
 /// Rank 0's part in finding out why nothing goes on.
 ///
-/// A rank that makes no progress for long says so (`stalled`). Then all are asked where they are
-/// (`inquire`), and what they say (`standing`) is put together: who waits in what, and who is not
+/// A rank that makes no progress for long says so (Stalled). Then all are asked where they are
+/// (Inquire), and what they say (Standing) is put together: who waits in what, and who is not
 /// there. A rank that does not answer in time is what the others wait for.
 ///
 /// Pure, like the protocol: no I/O, no threads, time is passed in.
 class Inquiry {
  public:
   static constexpr std::chrono::seconds kPatience{5};
-  using Broadcast = std::function<void(const WorldMessage& message)>;
+  using Broadcast = std::function<void(const SupervisorMessage& message)>;
 
   Inquiry(int size, Broadcast broadcast) : size_(size), broadcast_(std::move(broadcast)) {}
 
-  /// A `stalled` or `standing` message.
-  void receive(const WorldMessage& message, TimePoint now);
+  void receive(const from_rank::Stalled& stalled, TimePoint now);
+  void receive(const from_rank::Standing& standing, TimePoint now);
 
   struct Finding {
     std::string text;               ///< one line
@@ -40,12 +40,6 @@ class Inquiry {
   std::optional<Finding> tick(TimePoint now);
 
  private:
-  struct Answer {
-    std::string text;
-    std::int64_t step = -1;
-    std::int64_t waits_in = 0;  ///< kEndedRun, kInHostCall, kAtTheEnd
-    std::int64_t waited_us = 0;
-  };
   [[nodiscard]] Finding put_together() const;
   [[nodiscard]] std::optional<Error> disagreement() const;
   [[nodiscard]] std::optional<Error> deadlock() const;
@@ -55,7 +49,7 @@ class Inquiry {
   std::uint32_t number_ = 0;
   bool open_ = false;
   TimePoint since_{};
-  std::map<int, Answer> answers_;
+  std::map<int, from_rank::Standing> answers_;  ///< by rank
 };
 
 }  // namespace troupe::rank_process

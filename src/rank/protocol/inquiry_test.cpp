@@ -6,25 +6,24 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
-
 class InquiryTest : public ::testing::Test {
  protected:
-  void stalled(int rank) { inquiry_.receive({.kind = Kind::stalled, .rank = rank}, now_); }
+  void stalled(int rank) { inquiry_.receive(from_rank::Stalled{rank}, now_); }
   void standing(int rank, const std::string& text, std::int64_t step = -1, bool ended = false) {
-    inquiry_.receive({.kind = Kind::standing,
-                      .rank = rank,
-                      .formation = sent_.empty() ? 0 : sent_.back().formation,
-                      .step = step,
-                      .repeated = ended ? 1 : 0,
-                      .detect_us = 61'500'000,
-                      .text = text},
+    inquiry_.receive(from_rank::Standing{.rank = rank,
+                                         .inquiry = sent_.empty() ? 0 : sent_.back(),
+                                         .text = text,
+                                         .step = step,
+                                         .waited_us = 61'500'000,
+                                         .awaits = ended ? Awaits::end_of_run : Awaits::other},
                      now_);
   }
 
   TimePoint now_{};
-  std::vector<WorldMessage> sent_;
-  Inquiry inquiry_{4, [this](const WorldMessage& message) { sent_.push_back(message); }};
+  std::vector<std::uint32_t> sent_;  ///< the numbers of the inquiries
+  Inquiry inquiry_{4, [this](const SupervisorMessage& message) {
+                     sent_.push_back(std::get<from_supervisor::Inquire>(message).inquiry);
+                   }};
 };
 
 TEST_F(InquiryTest, SaysWhoIsWhere) {
@@ -32,7 +31,6 @@ TEST_F(InquiryTest, SaysWhoIsWhere) {
   stalled(2);
   stalled(3);
   ASSERT_EQ(sent_.size(), 1u) << "one inquiry at a time";
-  EXPECT_EQ(sent_[0].kind, Kind::inquire);
   for (const int rank : {0, 2, 3}) standing(rank, "waiting in barrier");
   EXPECT_FALSE(inquiry_.tick(now_)) << "not all have answered";
   standing(1, "at work in step 7 of a run", 7);
@@ -61,7 +59,7 @@ TEST_F(InquiryTest, AnswersToAnOlderInquiryDoNotCount) {
   now_ += Inquiry::kPatience;
   ASSERT_TRUE(inquiry_.tick(now_));
   stalled(0);
-  inquiry_.receive({.kind = Kind::standing, .rank = 1, .formation = 1, .text = "late"}, now_);
+  inquiry_.receive(from_rank::Standing{.rank = 1, .inquiry = 1, .text = "late"}, now_);
   now_ += Inquiry::kPatience;
   const auto finding = inquiry_.tick(now_);
   ASSERT_TRUE(finding);
@@ -87,16 +85,15 @@ TEST_F(InquiryTest, RanksThatDisagreeOnTheEndOfARunCanNeverGoOn) {
 
 TEST_F(InquiryTest, RanksThatWaitInDifferentHostCollectivesCanNeverGoOn) {
   const auto finding = [&](const std::vector<std::pair<std::string, std::int64_t>>& waits,
-                           std::int64_t sort_of_last = kInHostCall) {
+                           Awaits last = Awaits::host_call) {
     stalled(0);
     for (int rank = 0; rank < 4; ++rank) {
       const auto& [text, seconds] = waits[static_cast<std::size_t>(rank)];
-      inquiry_.receive({.kind = Kind::standing,
-                        .rank = rank,
-                        .formation = sent_.back().formation,
-                        .repeated = rank == 3 ? sort_of_last : kInHostCall,
-                        .detect_us = seconds * 1'000'000,
-                        .text = text},
+      inquiry_.receive(from_rank::Standing{.rank = rank,
+                                           .inquiry = sent_.back(),
+                                           .text = text,
+                                           .waited_us = seconds * 1'000'000,
+                                           .awaits = rank == 3 ? last : Awaits::host_call},
                        now_);
     }
     return inquiry_.tick(now_)->deadlock.has_value();
@@ -106,12 +103,13 @@ TEST_F(InquiryTest, RanksThatWaitInDifferentHostCollectivesCanNeverGoOn) {
       << "MPI is slow";
   EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"barrier", 1}, {"split", 60}}))
       << "that barrier may be about to end";
-  EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"split", 60}, {"at work", 60}}, 0));
-  EXPECT_TRUE(
-      finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 50}}, kAtTheEnd))
-      << "a rank whose program has ended comes to no barrier";
   EXPECT_FALSE(
-      finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 1}}, kAtTheEnd))
+      finding({{"split", 60}, {"split", 60}, {"split", 60}, {"at work", 60}}, Awaits::other));
+  EXPECT_TRUE(finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 50}},
+                      Awaits::end_of_program))
+      << "a rank whose program has ended comes to no barrier";
+  EXPECT_FALSE(finding({{"barrier", 60}, {"barrier", 60}, {"barrier", 60}, {"the end", 1}},
+                       Awaits::end_of_program))
       << "it may have ended with an error, which ends the job";
 }
 

@@ -4,30 +4,54 @@
 #include <cstring>
 #include <type_traits>
 
+#include "common/core/fields.hpp"
+
 namespace troupe::rank_process {
 namespace {
 
+template <class T>
+inline constexpr bool kIsVector = false;
+template <class T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
+/// The last enumerator: what is greater is malformed.
+template <class T>
+inline constexpr auto kLast = nullptr;
+template <>
+inline constexpr Phase kLast<Phase> = Phase::restore;
+template <>
+inline constexpr Preparation kLast<Preparation> = Preparation::connect;
+template <>
+inline constexpr from_rank::Standby::State kLast<from_rank::Standby::State> =
+    from_rank::Standby::State::stale;
+template <>
+inline constexpr Awaits kLast<Awaits> = Awaits::end_of_program;
+template <>
+inline constexpr HealthKind kLast<HealthKind> = HealthKind::other;
+template <>
+inline constexpr Errc kLast<Errc> = Errc::internal;
+
+/// Numbers stand as they are in memory; texts and lists have their length in front, as 8 bytes; a
+/// struct is its fields.
 class Writer {
  public:
   template <class T>
-  void put(const T& value) requires std::is_trivially_copyable_v<T> {
-    raw(&value, sizeof value);
-  }
-  void put(const std::string& text) {
-    put(static_cast<std::uint64_t>(text.size()));
-    raw(text.data(), text.size());
-  }
-  void put(const std::vector<std::byte>& bytes) {
-    put(static_cast<std::uint64_t>(bytes.size()));
-    raw(bytes.data(), bytes.size());
-  }
-  void put(const std::vector<RankPart>& parts) {
-    put(static_cast<std::uint64_t>(parts.size()));
-    for (const auto& part : parts) put(part.rank), put(part.iteration), put(part.contribution);
-  }
-  void put(const std::vector<std::int32_t>& ranks) {
-    put(static_cast<std::uint64_t>(ranks.size()));
-    raw(ranks.data(), ranks.size() * sizeof(std::int32_t));
+  void put(const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      raw(&value, sizeof value);
+    } else if constexpr (kIsVector<T> || std::is_same_v<T, std::string>) {
+      put(static_cast<std::uint64_t>(value.size()));
+      using Item = typename T::value_type;
+      if constexpr (std::is_arithmetic_v<Item> || std::is_same_v<Item, std::byte>) {
+        raw(value.data(), value.size() * sizeof(Item));
+      } else {
+        for (const auto& item : value) put(item);
+      }
+    } else if constexpr (std::is_same_v<T, Error>) {
+      put(value.code), put(value.native), put(value.message);
+    } else {
+      for_each_field(value, [this](const auto& field) { put(field); });
+    }
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
@@ -39,84 +63,72 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what Writer wrote; after the first thing that does not fit, everything reads as zero and
-/// ok() is false.
+/// Reads what Writer wrote. After the first thing that does not fit, nothing more is read and
+/// complete() is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <class T>
-  void get(T& value) requires std::is_trivially_copyable_v<T> {
-    value = T{};
-    if (!has(sizeof value)) return;
-    std::memcpy(&value, rest_.data(), sizeof value);
-    rest_ = rest_.subspan(sizeof value);
-  }
-  void get(std::string& text) {
-    const auto part = take();
-    text.assign(reinterpret_cast<const char*>(part.data()), part.size());
-  }
-  void get(std::vector<std::byte>& bytes) {
-    const auto part = take();
-    bytes.assign(part.begin(), part.end());
-  }
-  void get(std::vector<RankPart>& parts) {
-    std::uint64_t count = 0;
-    get(count);
-    for (parts.clear(); parts.size() < count && ok_;) {
-      auto& part = parts.emplace_back();
-      get(part.rank), get(part.iteration), get(part.contribution);
+  void get(T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      std::uint8_t byte = 0;
+      get(byte);
+      require(byte <= 1);
+      value = byte == 1;
+    } else if constexpr (std::is_enum_v<T>) {
+      std::underlying_type_t<T> number = 0;
+      get(number);
+      require(number <= static_cast<std::underlying_type_t<T>>(kLast<T>));
+      if (ok_) value = static_cast<T>(number);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      raw(&value, sizeof value);
+    } else if constexpr (kIsVector<T> || std::is_same_v<T, std::string>) {
+      get_items(value);
+    } else if constexpr (std::is_same_v<T, Error>) {
+      get(value.code), get(value.native), get(value.message);
+    } else {
+      for_each_field(value, [this](auto& field) { get(field); });
+      if constexpr (requires { value.sound(); }) require(value.sound());
     }
   }
-  void get(std::vector<std::int32_t>& ranks) {
-    std::uint64_t count = 0;
-    get(count);
-    if (!has(count) || !has(count * sizeof(std::int32_t))) return;
-    ranks.resize(count);
-    if (count > 0) std::memcpy(ranks.data(), rest_.data(), count * sizeof(std::int32_t));
-    rest_ = rest_.subspan(count * sizeof(std::int32_t));
-  }
-  [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
-  [[nodiscard]] std::size_t left() const { return rest_.size(); }
 
  private:
-  bool has(std::uint64_t size) {
-    ok_ = ok_ && size <= rest_.size();
-    return ok_;
-  }
-  std::span<const std::byte> take() {
-    std::uint64_t size = 0;
-    get(size);
-    if (!has(size)) return {};
-    const auto part = rest_.first(size);
+  void require(bool holds) { ok_ = ok_ && holds; }
+  void raw(void* data, std::size_t size) {
+    require(size <= rest_.size());
+    if (!ok_ || size == 0) return;
+    std::memcpy(data, rest_.data(), size);
     rest_ = rest_.subspan(size);
-    return part;
+  }
+  template <class List>
+  void get_items(List& list) {
+    using Item = typename List::value_type;
+    std::uint64_t count = 0;
+    get(count);
+    require(count <= rest_.size());  // an item takes a byte at least
+    if (!ok_) return;
+    if constexpr (std::is_arithmetic_v<Item> || std::is_same_v<Item, std::byte>) {
+      require(count <= rest_.size() / sizeof(Item));
+      if (!ok_) return;
+      list.resize(count);
+      raw(list.data(), count * sizeof(Item));
+    } else {
+      for (list.clear(); list.size() < count && ok_;) get(list.emplace_back());
+    }
   }
   std::span<const std::byte> rest_;
   bool ok_ = true;
 };
 
-/// One list of fields serves both directions.
-template <class Archive, class Message>
-void fields(Archive&& field, Message& m) {
-  field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.covered),
-      field(m.code), field(m.native);
-  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us),
-      field(m.end_us), field(m.stopping);
-  field(m.text), field(m.payload), field(m.parts), field(m.excluded);
-}
-
-template <class Archive, class Report>
-void report_fields(Archive&& field, Report& r) {
-  field(r.rank), field(r.kind), field(r.iteration), field(r.epoch);
-  field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.end_ms), field(r.form_ms),
-      field(r.verify_ms);
-  field(r.restore_ms), field(r.total_ms), field(r.lost_buffers), field(r.repeated_iterations);
-}
-
-Error malformed(const char* what) {
-  return {Errc::invalid, 0, std::string("malformed ") + what};
+/// Reads the alternative with this number. False: there is none.
+template <class Variant>
+bool get_alternative(Reader& reader, std::size_t number, Variant& variant) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return ((number == I && (reader.get(variant.template emplace<I>()), true)) || ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<Variant>>{});
 }
 
 }  // namespace
@@ -127,93 +139,41 @@ bool is_echo(std::string_view fault_kind) noexcept {
   return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
 }
 
-std::string_view to_string(Phase phase) noexcept {
-  constexpr std::string_view kNames[kPhaseCount] = {"active", "halt",   "quiesce", "replace",
-                                                    "form",   "verify", "restore"};
-  return static_cast<std::size_t>(phase) < kPhaseCount ? kNames[static_cast<std::size_t>(phase)]
-                                                       : "unknown";
+bool is_of_world(const RankMessage& message, int size) {
+  return std::visit(
+      [size](const auto& said) {
+        std::int32_t covered = 1;
+        if constexpr (requires { said.covered; }) covered = said.covered;
+        return said.rank >= 0 && said.rank < size && covered >= 1 && covered <= size - said.rank;
+      },
+      message);
 }
 
 std::vector<std::byte> encode(const WorldMessage& message) {
   Writer writer;
-  fields([&](const auto& value) { writer.put(value); }, message);
+  const bool is_rank = std::holds_alternative<RankMessage>(message);
+  const auto first = is_rank ? std::size_t{0} : std::variant_size_v<RankMessage>;
+  std::visit(
+      [&](const auto& from) {
+        writer.put(static_cast<std::uint32_t>(first + from.index()));
+        std::visit([&](const auto& said) { writer.put(said); }, from);
+      },
+      message);
   return writer.take();
 }
 
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
+  constexpr auto kOfRanks = std::variant_size_v<RankMessage>;
   Reader reader(bytes);
+  std::uint32_t kind = 0;
+  reader.get(kind);
   WorldMessage message;
-  fields([&](auto& value) { reader.get(value); }, message);
-  if (!reader.complete() || message.kind > WorldMessage::Kind::stop ||
-      message.phase > Phase::restore) {
-    return malformed("control message");
-  }
+  const bool known = kind < kOfRanks ? get_alternative(reader, kind, message.emplace<RankMessage>())
+                                     : get_alternative(reader, kind - kOfRanks,
+                                                       message.emplace<SupervisorMessage>());
+  if (!known || !reader.complete())
+    return Error{Errc::invalid, 0, "malformed message between ranks"};
   return message;
-}
-
-std::vector<std::byte> encode(const HostCall& call) {
-  Writer writer;
-  writer.put(call.communicator), writer.put(call.number), writer.put(call.ranks),
-      writer.put(call.name), writer.put(call.kind);
-  return writer.take();
-}
-
-Result<HostCall> decode_host_call(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
-  HostCall call;
-  reader.get(call.communicator), reader.get(call.number), reader.get(call.ranks),
-      reader.get(call.name), reader.get(call.kind);
-  if (!reader.complete()) return malformed("host collective");
-  return call;
-}
-
-std::vector<std::byte> encode(const std::vector<Recovery>& reports) {
-  Writer writer;
-  writer.put(static_cast<std::uint64_t>(reports.size()));
-  for (const auto& report : reports)
-    report_fields([&](const auto& value) { writer.put(value); }, report);
-  return writer.take();
-}
-
-Result<std::vector<Recovery>> decode_reports(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
-  std::uint64_t count = 0;
-  reader.get(count);
-  std::vector<Recovery> reports;
-  for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
-    report_fields([&](auto& value) { reader.get(value); }, reports.emplace_back());
-  }
-  if (!reader.complete()) return malformed("recovery reports");
-  return reports;
-}
-
-std::vector<std::byte> encode(const std::vector<std::vector<std::byte>>& blobs) {
-  Writer writer;
-  const auto empty = std::count_if(blobs.begin(), blobs.end(), [](auto& b) { return b.empty(); });
-  writer.put(static_cast<std::uint64_t>(blobs.size()));
-  writer.put(static_cast<std::uint64_t>(blobs.size()) - static_cast<std::uint64_t>(empty));
-  for (std::size_t i = 0; i < blobs.size(); ++i) {
-    if (!blobs[i].empty()) writer.put(static_cast<std::uint64_t>(i)), writer.put(blobs[i]);
-  }
-  return writer.take();
-}
-
-Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
-  std::uint64_t size = 0, count = 0;
-  reader.get(size), reader.get(count);
-  if (!reader.ok() || size > kMaxRanks || count > size) return malformed("contributions");
-  std::vector<std::vector<std::byte>> blobs(size);
-  for (std::uint64_t i = 0, after = 0; i < count; ++i) {
-    std::uint64_t index = 0;
-    std::vector<std::byte> blob;
-    reader.get(index), reader.get(blob);
-    if (index < after || index >= size || blob.empty()) return malformed("contributions");
-    blobs[index] = std::move(blob);
-    after = index + 1;
-  }
-  if (!reader.complete()) return malformed("contributions");
-  return blobs;
 }
 
 }  // namespace troupe::rank_process

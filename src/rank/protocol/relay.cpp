@@ -2,20 +2,44 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
+#include <utility>
 
 namespace troupe::rank_process {
 
-using Kind = WorldMessage::Kind;
-
 namespace {
 
-/// Keeps only the parts of the ranks with the lowest and the highest iteration.
-void keep_first_and_last(std::vector<RankPart>& parts) {
-  if (parts.size() <= 2) return;
-  const auto [first, last] = std::minmax_element(
-      parts.begin(), parts.end(),
-      [](const RankPart& a, const RankPart& b) { return a.iteration < b.iteration; });
-  parts = {*first, *last};
+/// Keeps only the ends of the ranks with the lowest and the highest step.
+void keep_first_and_last(std::vector<RankStep>& ends) {
+  if (ends.size() <= 2) return;
+  const auto [first, last] =
+      std::minmax_element(ends.begin(), ends.end(),
+                          [](const RankStep& a, const RankStep& b) { return a.step < b.step; });
+  ends = {*first, *last};
+}
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T>&& more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Answers of two parts of the tree as one.
+
+void merge(from_rank::Done& all, from_rank::Done&& more) {
+  all.newest = std::min(all.newest, more.newest);
+  all.repeated = std::max(all.repeated, more.repeated);
+  all.lost_buffers += more.lost_buffers;
+  append(all.contributions, std::move(more.contributions));
+  append(all.iterations, std::move(more.iterations));
+}
+
+void merge(from_rank::Finished& all, from_rank::Finished&& more) {
+  append(all.ends, std::move(more.ends));
+  keep_first_and_last(all.ends);
+}
+
+void merge(from_rank::Prepared& all, from_rank::Prepared&& more) {
+  append(all.contributions, std::move(more.contributions));
 }
 
 }  // namespace
@@ -57,9 +81,10 @@ int WorldTree::height(int rank) const {
   return result;
 }
 
-WorldRelay::WorldRelay(Options options, Send send, Deliver deliver)
+WorldRelay::WorldRelay(Options options, Rise rise, PassOn pass_on, Deliver deliver)
     : options_(options),
-      send_(std::move(send)),
+      rise_(std::move(rise)),
+      pass_on_(std::move(pass_on)),
       deliver_(std::move(deliver)),
       parent_(options.tree.parent(options.rank)),
       children_(options.tree.children(options.rank)),
@@ -75,43 +100,21 @@ WorldRelay::WorldRelay(Options options, Send send, Deliver deliver)
   standby_ready_.assign(children_.size() + 1, false);
 }
 
-void WorldRelay::down(const WorldMessage& message, TimePoint now) {
-  switch (message.kind) {
-    case Kind::order:
-      if (message.round < round_) return;
-      order(message, now);
-      break;
-    case Kind::activate:
-      phase_ = Phase::active;
-      epoch_ = message.epoch;
-      echoes_ = 0;
-      clear(finished_);
-      commits_begin(message.step);
-      standby_ready_.assign(children_.size() + 1, false);
-      break;
-    case Kind::prepare:
-      formation_ = message.formation;
-      formation_phase_ = message.phase;
-      formation_failed_ = false;
-      clear(prepared_);
-      break;
-    case Kind::all_finished:
-      clear(finished_);
-      commits_begin(-1);
-      break;
-    default: break;
-  }
-  if (message.kind == Kind::stop) {
+void WorldRelay::down(const SupervisorMessage& message, TimePoint now) {
+  const auto* const order = std::get_if<from_supervisor::Order>(&message);
+  if (order != nullptr && order->round < round_) return;
+  std::visit([&](const auto& said) { look_at(said, now); }, message);
+  if (std::holds_alternative<from_supervisor::Stop>(message)) {
     // Straight to everybody: one that relays may be the very reason.
     for (int rank = 1; options_.rank == 0 && rank < options_.tree.size; ++rank)
-      send_(rank, message);
+      pass_on_(rank, message);
   } else {
-    for (const int child : children_) send_(child, message);
+    for (const int child : children_) pass_on_(child, message);
   }
   deliver_(message);
 }
 
-void WorldRelay::order(const WorldMessage& order, TimePoint now) {
+void WorldRelay::look_at(const from_supervisor::Order& order, TimePoint now) {
   round_ = order.round;
   phase_ = order.phase;
   since_ = now;
@@ -121,67 +124,92 @@ void WorldRelay::order(const WorldMessage& order, TimePoint now) {
   clear(done_);
 }
 
-void WorldRelay::up(WorldMessage message) {
-  const bool active = phase_ == Phase::active && message.epoch == epoch_;
-  switch (message.kind) {
-    case Kind::done:
-      if (message.round == round_ && message.phase == phase_)
-        combine(done_, slot_of(message.rank), std::move(message));
-      return;
-    case Kind::finished:
-      if (active) combine(finished_, slot_of(message.rank), std::move(message));
-      return;
-    case Kind::flushed:
-      if (active) progress(flushed_, slot_of(message.rank), message);
-      return;
-    case Kind::committed:
-      if (active) progress(committed_, slot_of(message.rank), message);
-      return;
-    case Kind::standby: return standby(message);
-    case Kind::prepared: return prepared(std::move(message));
-    case Kind::loss:
-      if (!message.text.empty()) return rise(message);
-      lost_buffers_ += message.lost_buffers;
-      return;
-    case Kind::fault:
-      if (is_echo(message.text) && (message.round != round_ || ++echoes_ > kEchoesPerPhase)) return;
-      return rise(message);
-    case Kind::late:
-      if (message.round == round_ && message.phase == phase_)
-        late_.insert(late_.end(), message.parts.begin(), message.parts.end());
-      return;
-    case Kind::stop_asked:
-      if (!std::exchange(stop_asked_, true)) rise(message);
-      return;
-    default: return rise(message);
-  }
+void WorldRelay::look_at(const from_supervisor::Activate& activate, TimePoint) {
+  phase_ = Phase::active;
+  epoch_ = activate.epoch;
+  echoes_ = 0;
+  clear(finished_);
+  commits_begin(activate.stable);
+  standby_ready_.assign(children_.size() + 1, false);
+}
+
+void WorldRelay::look_at(const from_supervisor::Prepare& prepare, TimePoint) {
+  formation_ = prepare.formation;
+  preparation_ = prepare.step;
+  formation_failed_ = false;
+  clear(prepared_);
+}
+
+void WorldRelay::look_at(const from_supervisor::AllFinished&, TimePoint) {
+  clear(finished_);
+  commits_begin(-1);
+}
+
+void WorldRelay::up(RankMessage message) {
+  std::visit([this](auto& said) { hear(std::move(said)); }, message);
+}
+
+void WorldRelay::hear(from_rank::Done&& done) {
+  if (done.round == round_ && done.phase == phase_)
+    combine(done_, slot_of(done.rank), std::move(done));
+}
+
+void WorldRelay::hear(from_rank::Finished&& finished) {
+  if (is_active(finished.epoch)) combine(finished_, slot_of(finished.rank), std::move(finished));
+}
+
+void WorldRelay::hear(from_rank::Flushed&& flushed) {
+  if (is_active(flushed.epoch)) progress(flushed_, flushed);
+}
+
+void WorldRelay::hear(from_rank::Committed&& committed) {
+  if (is_active(committed.epoch)) progress(committed_, committed);
+}
+
+void WorldRelay::hear(from_rank::Loss&& loss) {
+  if (!loss.kind.empty()) return rise(loss);
+  lost_buffers_ += loss.lost_buffers;
+}
+
+void WorldRelay::hear(from_rank::Fault&& fault) {
+  if (is_echo(fault.kind) && (fault.round != round_ || ++echoes_ > kEchoesPerPhase)) return;
+  rise(fault);
+}
+
+void WorldRelay::hear(from_rank::Late&& late) {
+  if (late.round == round_ && late.phase == phase_) append(late_, std::move(late.ranks));
+}
+
+void WorldRelay::hear(from_rank::StopAsked&& asked) {
+  if (!std::exchange(stop_asked_, true)) rise(asked);
 }
 
 void WorldRelay::tick(TimePoint now) {
   if (phase_ == Phase::active || done_.missing == 0 || said_late_ || now - since_ < patience_)
     return;
   said_late_ = true;
-  WorldMessage message{
-      .kind = Kind::late, .phase = phase_, .round = round_, .rank = options_.rank, .parts = late_};
-  if (!done_.heard[0]) message.parts.push_back({.rank = options_.rank});
+  from_rank::Late late{.rank = options_.rank, .round = round_, .phase = phase_, .ranks = late_};
+  if (!done_.heard[0]) late.ranks.push_back(options_.rank);
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    const bool named = std::any_of(late_.begin(), late_.end(), [&](const RankPart& part) {
-      return slot_above(part.rank) == static_cast<int>(i) + 1;
+    const bool named = std::any_of(late_.begin(), late_.end(), [&](const std::int32_t rank) {
+      return slot_above(rank) == static_cast<int>(i) + 1;
     });
-    // One that has not even said whom it waits for is itself what is waited for.
-    if (!done_.heard[i + 1] && !named) message.parts.push_back({.rank = children_[i]});
+    // A child that reported nothing is itself late.
+    if (!done_.heard[i + 1] && !named) late.ranks.push_back(children_[i]);
   }
-  if (message.parts.size() > kMostLate) message.parts.resize(kMostLate);
-  rise(message);
+  if (late.ranks.size() > kMostLate) late.ranks.resize(kMostLate);
+  rise(late);
 }
 
-void WorldRelay::clear(Answers& answers) {
+template <class Message>
+void WorldRelay::clear(Answers<Message>& answers) {
   answers.heard.assign(children_.size() + 1, false);
   answers.missing = static_cast<int>(children_.size()) + 1;
   answers.combined = {};
 }
 
-void WorldRelay::combine(Answers& answers, int slot, WorldMessage&& message) {
+template <class Message>
+void WorldRelay::combine(Answers<Message>& answers, int slot, Message&& message) {
   if (slot < 0 || answers.heard[static_cast<std::size_t>(slot)]) return;
   const bool first = answers.missing == static_cast<int>(children_.size()) + 1;
   answers.heard[static_cast<std::size_t>(slot)] = true;
@@ -190,16 +218,13 @@ void WorldRelay::combine(Answers& answers, int slot, WorldMessage&& message) {
   if (first) {
     all = std::move(message);
   } else {
-    all.step = std::min(all.step, message.step);
-    all.repeated = std::max(all.repeated, message.repeated);
-    all.lost_buffers += message.lost_buffers;
-    std::move(message.parts.begin(), message.parts.end(), std::back_inserter(all.parts));
-    if (all.kind == Kind::finished) keep_first_and_last(all.parts);
+    merge(all, std::move(message));
   }
   if (answers.missing > 0) return;
   all.rank = options_.rank;
   all.covered = covered_;
-  if (all.kind == Kind::done) all.lost_buffers += std::exchange(lost_buffers_, 0u);
+  if constexpr (std::is_same_v<Message, from_rank::Done>)
+    all.lost_buffers += std::exchange(lost_buffers_, 0u);
   const auto leaving = std::exchange(all, {});
   rise(leaving);
 }
@@ -209,39 +234,38 @@ void WorldRelay::commits_begin(std::int64_t step) {
   committed_.begin(children_.size() + 1, step);
 }
 
-void WorldRelay::progress(LeastStep& steps, int slot, const WorldMessage& message) {
+template <class Message>
+void WorldRelay::progress(LeastStep& steps, Message message) {
+  const int slot = slot_of(message.rank);
   if (slot < 0) return;
   const auto everywhere = steps.say(static_cast<std::size_t>(slot), 1, message.step);
   if (!everywhere) return;
-  rise({.kind = message.kind,
-        .round = message.round,
-        .epoch = epoch_,
-        .rank = options_.rank,
-        .covered = covered_,
-        .step = *everywhere});
+  message.rank = options_.rank;
+  message.covered = covered_;
+  message.step = *everywhere;
+  rise(message);
 }
 
 /// Good news when all have it, bad news at once.
-void WorldRelay::standby(const WorldMessage& message) {
-  const int slot = slot_above(message.rank);
-  if (slot < 0 || message.epoch != epoch_) return;
-  const bool ready = message.code == static_cast<std::uint32_t>(Errc::ok);
+void WorldRelay::hear(from_rank::Standby&& standby) {
+  const int slot = slot_above(standby.rank);
+  if (slot < 0 || standby.epoch != epoch_) return;
+  const bool ready = standby.state == from_rank::Standby::State::ready;
   standby_ready_[static_cast<std::size_t>(slot)] = ready;
-  if (!ready) return rise(message);
+  if (!ready) return rise(standby);
   if (std::find(standby_ready_.begin(), standby_ready_.end(), false) != standby_ready_.end())
     return;
-  auto all = message;
-  all.rank = options_.rank;
-  all.covered = covered_;
-  rise(all);
+  standby.rank = options_.rank;
+  standby.covered = covered_;
+  rise(standby);
 }
 
-void WorldRelay::prepared(WorldMessage message) {
-  if (message.formation != formation_ || message.phase != formation_phase_) return;
-  if (message.code == static_cast<std::uint32_t>(Errc::ok))
-    return combine(prepared_, slot_of(message.rank), std::move(message));
+void WorldRelay::hear(from_rank::Prepared&& prepared) {
+  if (prepared.formation != formation_ || prepared.step != preparation_) return;
+  if (prepared.error.code == Errc::ok)
+    return combine(prepared_, slot_of(prepared.rank), std::move(prepared));
   // The formation has failed with the first that says so.
-  if (!std::exchange(formation_failed_, true)) rise(message);
+  if (!std::exchange(formation_failed_, true)) rise(prepared);
 }
 
 int WorldRelay::slot_of(int rank) const {

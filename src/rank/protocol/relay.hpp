@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <troupe/clock.hpp>
@@ -61,41 +62,73 @@ class WorldRelay {
   static constexpr int kToSupervisor = -1;
   static constexpr std::size_t kMostLate = 16;  ///< ranks that one message names
   static constexpr int kEchoesPerPhase = 1;
-  /// To another rank's relay; from rank 0's, kToSupervisor.
-  using Send = std::function<void(int to, const WorldMessage& message)>;
-  using Deliver = std::function<void(const WorldMessage& message)>;  ///< to this rank's member
+  /// To the parent's relay; from rank 0's relay `to` is kToSupervisor.
+  using Rise = std::function<void(int to, const RankMessage& message)>;
+  /// To another rank's relay.
+  using PassOn = std::function<void(int to, const SupervisorMessage& message)>;
+  /// To this rank's member.
+  using Deliver = std::function<void(const SupervisorMessage& message)>;
 
-  WorldRelay(Options options, Send send, Deliver deliver);
+  WorldRelay(Options options, Rise rise, PassOn pass_on, Deliver deliver);
 
   /// The supervisor's message, from the parent (on rank 0: from the supervisor).
-  void down(const WorldMessage& message, TimePoint now);
+  void down(const SupervisorMessage& message, TimePoint now);
   /// From this rank's member or a child.
-  void up(WorldMessage message);
+  void up(RankMessage message);
   /// To be called now and then: says who is late.
   void tick(TimePoint now);
 
  private:
   /// What has been heard from this rank (slot 0) and its children (from slot 1), combined.
+  template <class Message>
   struct Answers {
-    std::vector<bool> heard;
+    std::vector<bool> heard{};
     int missing = 0;
-    WorldMessage combined;
+    Message combined{};
   };
 
-  void clear(Answers& answers);
-  void order(const WorldMessage& order, TimePoint now);
+  // React to a message of the supervisor; most change nothing here.
+  void look_at(const from_supervisor::Order& order, TimePoint now);
+  void look_at(const from_supervisor::Activate& activate, TimePoint now);
+  void look_at(const from_supervisor::Prepare& prepare, TimePoint now);
+  void look_at(const from_supervisor::AllFinished& ended, TimePoint now);
+  template <class Other>
+  void look_at(const Other&, TimePoint) {}
+
+  // Handle a message from below; most rise at once.
+  void hear(from_rank::Done&& done);
+  void hear(from_rank::Finished&& finished);
+  void hear(from_rank::Flushed&& flushed);
+  void hear(from_rank::Committed&& committed);
+  void hear(from_rank::Standby&& standby);
+  void hear(from_rank::Prepared&& prepared);
+  void hear(from_rank::Loss&& loss);
+  void hear(from_rank::Fault&& fault);
+  void hear(from_rank::Late&& late);
+  void hear(from_rank::StopAsked&& asked);
+  template <class Other>
+  void hear(Other&& other) {
+    rise(other);
+  }
+
+  template <class Message>
+  void clear(Answers<Message>& answers);
   void commits_begin(std::int64_t step);
-  void combine(Answers& answers, int slot, WorldMessage&& message);
+  template <class Message>
+  void combine(Answers<Message>& answers, int slot, Message&& message);
   /// Passes `message` on for the whole subtree, once all of it is that far.
-  void progress(LeastStep& steps, int slot, const WorldMessage& message);
-  void standby(const WorldMessage& message);
-  void prepared(WorldMessage message);
+  template <class Message>
+  void progress(LeastStep& steps, Message message);
+  [[nodiscard]] bool is_active(std::uint32_t epoch) const {
+    return phase_ == Phase::active && epoch == epoch_;
+  }
   [[nodiscard]] int slot_of(int rank) const;     ///< -1: neither this rank nor a child
   [[nodiscard]] int slot_above(int rank) const;  ///< the one whose subtree has it; -1: none
-  void rise(const WorldMessage& message) { send_(parent_, message); }
+  void rise(const RankMessage& message) { rise_(parent_, message); }
 
   Options options_;
-  Send send_;
+  Rise rise_;
+  PassOn pass_on_;
   Deliver deliver_;
   int parent_;
   std::vector<int> children_;
@@ -106,15 +139,17 @@ class WorldRelay {
   std::uint32_t epoch_ = 0;
   Phase phase_ = Phase::active;
   TimePoint since_{};
-  Answers done_, finished_, prepared_;
+  Answers<from_rank::Done> done_;
+  Answers<from_rank::Finished> finished_;
+  Answers<from_rank::Prepared> prepared_;
   LeastStep flushed_, committed_;    ///< of this rank and its children
   std::vector<bool> standby_ready_;  ///< per slot, of the whole subtree, in this epoch
   std::uint32_t formation_ = 0;
-  Phase formation_phase_ = Phase::active;
+  std::optional<Preparation> preparation_;  ///< the step of it that is under way
   bool formation_failed_ = false;
   std::uint32_t lost_buffers_ = 0;  ///< to be told with the next answer
   int echoes_ = 0;                  ///< passed on in this phase
-  std::vector<RankPart> late_;      ///< as heard from below, in this phase
+  std::vector<std::int32_t> late_;  ///< as heard from below, in this phase
   bool said_late_ = false;
   bool stop_asked_ = false;  ///< once is enough
 };

@@ -6,8 +6,6 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
-
 constexpr std::size_t kShown = 8;  ///< ranks that an error names
 
 Error disagreement(const std::vector<std::pair<int, std::string>>& ranks) {
@@ -41,19 +39,20 @@ void SplitOrder::leave(int rank) {
   waiting_.erase(at);
 }
 
-std::optional<SplitOrder::Finding> SplitOrder::receive(const WorldMessage& message, TimePoint now) {
-  if (message.kind == Kind::split_given_up) {
-    const auto at = waiting_.find(message.rank);
-    if (at == waiting_.end()) return std::nullopt;  // all have agreed by now, and it is told so
-    answer(message.rank, at->second.call->call, Errc::world_reformed);
-    leave(message.rank);
-    return std::nullopt;
-  }
-  if (message.kind == Kind::at_call) return judge(message, now);
-  auto call = decode_host_call(message.payload);
-  if (!call.ok() || !has(*call, message.rank) || waiting_.contains(message.rank))
+std::optional<SplitOrder::Finding> SplitOrder::receive(const from_rank::SplitGivenUp& given_up,
+                                                       TimePoint) {
+  const auto at = waiting_.find(given_up.rank);
+  if (at == waiting_.end()) return std::nullopt;  // all have agreed by now, and it is told so
+  answer(given_up.rank, at->second.call->call, Errc::world_reformed);
+  leave(given_up.rank);
+  return std::nullopt;
+}
+
+std::optional<SplitOrder::Finding> SplitOrder::receive(from_rank::Splitting splitting,
+                                                       TimePoint now) {
+  if (!has(splitting.call, splitting.rank) || waiting_.contains(splitting.rank))
     return Finding{{Errc::internal, 0, "a host collective"}};
-  return begins(message.rank, std::move(*call), now);
+  return begins(splitting.rank, std::move(splitting.call), now);
 }
 
 std::optional<SplitOrder::Finding> SplitOrder::begins(int rank, HostCall call, TimePoint now) {
@@ -106,23 +105,21 @@ std::vector<int> SplitOrder::circle_through(int rank) const {
   return {};
 }
 
-std::optional<SplitOrder::Finding> SplitOrder::judge(const WorldMessage& answer,
-                                                     TimePoint now) const {
+std::optional<SplitOrder::Finding> SplitOrder::receive(const from_rank::AtCall& answer,
+                                                       TimePoint now) const {
   const int rank = answer.rank;
-  const bool ended = answer.repeated == kAtTheEnd;
-  std::optional<HostCall> other;
-  if (answer.repeated == kInHostCall) {
-    if (auto call = decode_host_call(answer.payload); call.ok()) other = std::move(*call);
-  }
-  if (!ended && !other) return std::nullopt;  // it may come yet
+  const bool ended = answer.awaits == Awaits::end_of_program,
+             in_other = answer.awaits == Awaits::host_call;
+  const auto& other = answer.call;
+  if (!ended && !in_other) return std::nullopt;  // it may come yet
   for (const auto& [waits, waiting] : waiting_) {
     const auto& call = waiting.call->call;
     if (!has(call, rank) || waits_in(rank, call)) continue;
-    const bool past = other && other->communicator == call.communicator &&
-                      other->ranks == call.ranks && other->number >= call.number;
+    const bool past = in_other && other.communicator == call.communicator &&
+                      other.ranks == call.ranks && other.number >= call.number;
     if (!past && !(ended && now - waiting.since >= kEndedPatience)) continue;
     std::vector<std::pair<int, std::string>> named{{waits, waiting.name},
-                                                   {rank, ended ? answer.text : other->name}};
+                                                   {rank, ended ? answer.place : other.name}};
     std::sort(named.begin(), named.end());
     return Finding{disagreement(named), !ended};
   }
@@ -139,14 +136,12 @@ void SplitOrder::tick(TimePoint now) {
       if (!waiting_.contains(other)) missing.insert(other);
     }
   }
-  for (const int rank : missing) send_(rank, {.kind = Kind::ask_call});
+  for (const int rank : missing) send_(rank, from_supervisor::AskCall{});
 }
 
 void SplitOrder::answer(int rank, const HostCall& call, Errc code) {
-  send_(rank, {.kind = Kind::split_agreed,
-               .code = static_cast<std::uint32_t>(code),
-               .formation = call.communicator,
-               .step = static_cast<std::int64_t>(call.number)});
+  send_(rank, from_supervisor::SplitAgreed{
+                  .communicator = call.communicator, .number = call.number, .code = code});
 }
 
 }  // namespace troupe::rank_process

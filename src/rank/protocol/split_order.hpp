@@ -19,18 +19,18 @@ namespace troupe::rank_process {
 /// begins one only when all ranks of the communicator have said that they are about to, and ranks
 /// that will never agree are found at once.
 ///
-/// A rank that is about to split says so (`splitting`) and waits. When all ranks of the
-/// communicator have said the same, each is told to go on (`split_agreed`), and goes on whatever
-/// happens to device hosts. A rank that a fault keeps from a host collective of its run therefore
-/// holds nobody up: those that wait for it here give up (`split_given_up`), and none has begun.
+/// A rank that is about to split says so (Splitting) and waits. When all ranks of the communicator
+/// have said the same, each is told to go on (SplitAgreed), and goes on whatever happens to device
+/// hosts. A rank that a fault keeps from a host collective of its run therefore holds nobody up:
+/// those that wait for it here give up (SplitGivenUp), and none has begun.
 /// A rank that waits, waits for every rank of its communicator. So the ranks can never go on
 /// - if they wait for one another in a circle: each in a call of a communicator which the next
 ///   one is in, while that waits in another call;
 /// - if a rank has used up the same turn of the communicator (its host collectives are numbered)
 ///   for another host collective;
 /// - if a rank has ended its program.
-/// Rank 0 learns of the latter two by asking those that are missing where they are (`ask_call`,
-/// `at_call`), again and again while a split waits. What they answer is enough to judge: a rank
+/// Rank 0 learns of the latter two by asking those that are missing where they are (AskCall,
+/// AtCall), again and again while a split waits. What they answer is enough to judge: a rank
 /// never goes back, and says that it splits before it does.
 ///
 /// Pure, like the protocol: no I/O, no threads, time is passed in. `send` must not call back.
@@ -41,7 +41,7 @@ class SplitOrder {
   /// A rank that has ended with an error of its own ends the job with that, after a while.
   static constexpr std::chrono::seconds kEndedPatience{15};
 
-  using Send = std::function<void(int rank, const WorldMessage& message)>;
+  using Send = std::function<void(int rank, const SupervisorMessage& message)>;
   explicit SplitOrder(Send send) : send_(std::move(send)) {}
 
   /// What can never go on.
@@ -49,8 +49,9 @@ class SplitOrder {
     Error error;
     bool in_mpi = false;  ///< some ranks wait in MPI, where they do not hear of the world's end
   };
-  /// A `splitting`, `split_given_up` or `at_call` message.
-  std::optional<Finding> receive(const WorldMessage& message, TimePoint now);
+  std::optional<Finding> receive(from_rank::Splitting splitting, TimePoint now);
+  std::optional<Finding> receive(const from_rank::SplitGivenUp& given_up, TimePoint now);
+  std::optional<Finding> receive(const from_rank::AtCall& answer, TimePoint now) const;
   /// To be called now and then: asks.
   void tick(TimePoint now);
 
@@ -70,7 +71,6 @@ class SplitOrder {
   /// The rank waits no more.
   void leave(int rank);
   std::optional<Finding> begins(int rank, HostCall call, TimePoint now);
-  [[nodiscard]] std::optional<Finding> judge(const WorldMessage& answer, TimePoint now) const;
   [[nodiscard]] std::vector<int> circle_through(int rank) const;
   void answer(int rank, const HostCall& call, Errc code);
 

@@ -6,8 +6,6 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
-
 const HostCall kWorld{0, 1, {0, 1, 2, 3}, "split"}, kWorldAgain{0, 2, {0, 1, 2, 3}, "split again"},
     kLeft{1, 1, {0, 1}, "split of group 1"}, kRight{1, 1, {2, 3}, "split of group 1, the other"},
     kMiddle{2, 1, {1, 2}, "split of group 2"}, kOuter{3, 1, {3, 0}, "split of group 3"};
@@ -16,23 +14,33 @@ class SplitOrderTest : public ::testing::Test {
  protected:
   struct Sent {
     int rank;
-    WorldMessage message;
+    SupervisorMessage message;
   };
-  std::optional<SplitOrder::Finding> says(Kind kind, int rank, const HostCall& call,
-                                          std::int64_t where = 0) {
-    return order_.receive(
-        {.kind = kind, .rank = rank, .repeated = where, .text = call.name, .payload = encode(call)},
-        now_);
-  }
   std::optional<SplitOrder::Finding> splits(int rank, const HostCall& call) {
-    return says(Kind::splitting, rank, call);
+    return order_.receive(from_rank::Splitting{rank, call}, now_);
+  }
+  std::optional<SplitOrder::Finding> gives_up(int rank) {
+    return order_.receive(from_rank::SplitGivenUp{rank}, now_);
+  }
+  std::optional<SplitOrder::Finding> is_at_work(int rank) {
+    return order_.receive(from_rank::AtCall{.rank = rank}, now_);
+  }
+  std::optional<SplitOrder::Finding> is_in(int rank, const HostCall& call) {
+    return order_.receive(
+        from_rank::AtCall{.rank = rank, .awaits = Awaits::host_call, .call = call}, now_);
+  }
+  std::optional<SplitOrder::Finding> has_ended(int rank) {
+    return order_.receive(
+        from_rank::AtCall{
+            .rank = rank, .awaits = Awaits::end_of_program, .place = "waiting in the end"},
+        now_);
   }
   /// The ranks that were told of a call, and forgets them.
   std::vector<int> told(Errc code = Errc::ok) {
     std::vector<int> ranks;
     for (const auto& [rank, message] : sent_) {
-      if (message.kind == Kind::split_agreed && message.code == static_cast<std::uint32_t>(code))
-        ranks.push_back(rank);
+      const auto* const agreed = std::get_if<from_supervisor::SplitAgreed>(&message);
+      if (agreed != nullptr && agreed->code == code) ranks.push_back(rank);
     }
     sent_.clear();
     return ranks;
@@ -40,7 +48,7 @@ class SplitOrderTest : public ::testing::Test {
   std::vector<int> asked() {
     std::vector<int> ranks;
     for (const auto& [rank, message] : sent_) {
-      if (message.kind == Kind::ask_call) ranks.push_back(rank);
+      if (std::holds_alternative<from_supervisor::AskCall>(message)) ranks.push_back(rank);
     }
     sent_.clear();
     return ranks;
@@ -48,7 +56,7 @@ class SplitOrderTest : public ::testing::Test {
 
   TimePoint now_{};
   std::vector<Sent> sent_;
-  SplitOrder order_{[this](int rank, const WorldMessage& message) {
+  SplitOrder order_{[this](int rank, const SupervisorMessage& message) {
     sent_.push_back({rank, message});
   }};
 };
@@ -130,17 +138,17 @@ TEST_F(SplitOrderTest, AsksWhereTheMissingOnesAre) {
   now_ += SplitOrder::kFirstQuestion;
   order_.tick(now_);
   EXPECT_EQ(asked(), (std::vector{1, 2}));
-  EXPECT_FALSE(says(Kind::at_call, 1, {}));
+  EXPECT_FALSE(is_at_work(1));
   const HostCall earlier{0, 0, kWorld.ranks, "barrier"}, of_group{1, 7, kLeft.ranks, "barrier"};
-  EXPECT_FALSE(says(Kind::at_call, 1, of_group, kInHostCall)) << "it may come after this";
-  EXPECT_FALSE(says(Kind::at_call, 1, earlier, kInHostCall));
+  EXPECT_FALSE(is_in(1, of_group)) << "it may come after this";
+  EXPECT_FALSE(is_in(1, earlier));
   order_.tick(now_);
   EXPECT_TRUE(asked().empty());
   now_ += SplitOrder::kQuestionsApart;
   order_.tick(now_);
   EXPECT_EQ(asked(), (std::vector{1, 2})) << "again";
   const HostCall instead{0, 1, kWorld.ranks, "barrier"};
-  const auto found = says(Kind::at_call, 2, instead, kInHostCall);
+  const auto found = is_in(2, instead);
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->in_mpi);
   EXPECT_TRUE(found->error.message.ends_with("rank 0: split; rank 2: barrier"))
@@ -149,22 +157,21 @@ TEST_F(SplitOrderTest, AsksWhereTheMissingOnesAre) {
 
 TEST_F(SplitOrderTest, OneThatHasEndedNeverComes) {
   EXPECT_FALSE(splits(0, kWorld));
-  EXPECT_FALSE(says(Kind::at_call, 1, {.name = "waiting in the end"}, kAtTheEnd))
-      << "it may have ended with an error, which ends the job";
+  EXPECT_FALSE(has_ended(1)) << "it may have ended with an error, which ends the job";
   now_ += SplitOrder::kEndedPatience;
-  const auto found = says(Kind::at_call, 1, {.name = "waiting in the end"}, kAtTheEnd);
+  const auto found = has_ended(1);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->in_mpi);
 }
 
 TEST_F(SplitOrderTest, AFaultMakesThemGiveUp) {
   EXPECT_FALSE(splits(0, kLeft));
-  EXPECT_FALSE(says(Kind::split_given_up, 0, kLeft));
+  EXPECT_FALSE(gives_up(0));
   EXPECT_EQ(told(Errc::world_reformed), (std::vector{0}));
   EXPECT_FALSE(splits(1, kWorld)) << "nobody waits for it any more";
   for (const int rank : {0, 2, 3}) EXPECT_FALSE(splits(rank, kWorld));
   EXPECT_EQ(told(), (std::vector{0, 1, 2, 3}));
-  EXPECT_FALSE(says(Kind::split_given_up, 0, kWorld)) << "too late";
+  EXPECT_FALSE(gives_up(0)) << "too late";
   EXPECT_TRUE(sent_.empty());
 }
 

@@ -4,8 +4,6 @@
 
 namespace troupe::rank_process {
 
-using Kind = WorldMessage::Kind;
-
 StandbyWorld::StandbyWorld(Options options, int size, Broadcast broadcast)
     : options_(options),
       broadcast_(std::move(broadcast)),
@@ -35,36 +33,42 @@ std::uint32_t StandbyWorld::take() {
   return std::exchange(state_, State::none) == State::formed ? formation_ : 0;
 }
 
-void StandbyWorld::receive(const WorldMessage& message, TimePoint now) {
-  const auto rank = static_cast<std::size_t>(message.rank);
-  if (!options_.wanted || message.epoch != epoch_) return;
-  const bool good = message.code == static_cast<std::uint32_t>(Errc::ok);
-  if (message.kind == Kind::standby) {
-    mark(ready_, message, good);
-    const bool stale = message.code == static_cast<std::uint32_t>(Errc::stale);
-    if (!good && state_ != State::none) {
-      fail("rank " + std::to_string(rank) + (stale ? " has a new group" : " lost its standby"),
-           now);
-    }
-    if (stale) attempts_ = 0;  // it is another world that is to be formed
-    return begin_if_ready(now);
+void StandbyWorld::receive(const from_rank::Standby& standby, TimePoint now) {
+  using Is = from_rank::Standby::State;
+  if (!options_.wanted || standby.epoch != epoch_) return;
+  const bool ready = standby.state == Is::ready, stale = standby.state == Is::stale;
+  mark(ready_, standby.rank, standby.covered, ready);
+  if (!ready && state_ != State::none) {
+    fail(
+        "rank " + std::to_string(standby.rank) + (stale ? " has a new group" : " lost its standby"),
+        now);
   }
-  const auto stage = message.phase == Phase::form ? State::connecting : State::contributing;
-  if (message.formation != formation_ || stage != state_ || answered_[rank]) return;
-  if (!good) return fail("rank " + std::to_string(rank) + ": " + message.text, now);
-  mark(answered_, message, true);
-  for (const auto& part : message.parts) {
-    if (part.rank >= message.rank && part.rank < message.rank + message.covered)
-      contributions_[static_cast<std::size_t>(part.rank)] = part.contribution;
+  if (stale) attempts_ = 0;  // it is another world that is to be formed
+  begin_if_ready(now);
+}
+
+void StandbyWorld::receive(const from_rank::Prepared& prepared, TimePoint now) {
+  if (!options_.wanted || prepared.epoch != epoch_) return;
+  const auto stage =
+      prepared.step == Preparation::connect ? State::connecting : State::contributing;
+  if (prepared.formation != formation_ || stage != state_ ||
+      answered_[static_cast<std::size_t>(prepared.rank)])
+    return;
+  if (prepared.error.code != Errc::ok)
+    return fail("rank " + std::to_string(prepared.rank) + ": " + prepared.error.message, now);
+  mark(answered_, prepared.rank, prepared.covered, true);
+  for (const auto& [rank, bytes] : prepared.contributions) {
+    if (rank >= prepared.rank && rank < prepared.rank + prepared.covered)
+      contributions_[static_cast<std::size_t>(rank)] = bytes;
   }
   if (answered_ != members_) return;
   step(stage == State::contributing ? State::connecting : State::formed, now);
 }
 
-/// Sets the entries of the members for which the message speaks.
-void StandbyWorld::mark(std::vector<bool>& ranks, const WorldMessage& message, bool value) {
-  const auto first = static_cast<std::size_t>(message.rank);
-  for (auto i = first; i < first + static_cast<std::size_t>(message.covered); ++i)
+void StandbyWorld::mark(std::vector<bool>& ranks, std::int32_t rank, std::int32_t covered,
+                        bool value) {
+  const auto first = static_cast<std::size_t>(rank);
+  for (auto i = first; i < first + static_cast<std::size_t>(covered); ++i)
     ranks[i] = value && members_[i];
 }
 
@@ -83,11 +87,14 @@ void StandbyWorld::step(State state, TimePoint now) {
   since_ = now;
   std::fill(answered_.begin(), answered_.end(), false);
   if (state == State::formed) return obstacle_.clear();
-  WorldMessage order{.kind = Kind::prepare,
-                     .phase = state == State::connecting ? Phase::form : Phase::replace,
-                     .epoch = epoch_,
-                     .formation = formation_};
-  if (state == State::connecting) order.payload = encode(contributions_);
+  from_supervisor::Prepare order{.epoch = epoch_,
+                                 .formation = formation_,
+                                 .step = Preparation::contribute,
+                                 .contributions = {}};
+  if (state == State::connecting) {
+    order.step = Preparation::connect;
+    order.contributions = Contributions::of(contributions_);
+  }
   broadcast_(order);
 }
 

@@ -31,12 +31,12 @@ class StandbyWorld {
     std::chrono::nanoseconds pause = std::chrono::seconds(1);     ///< before the next attempt
     int max_attempts = 3;                                         ///< in one epoch
   };
-  using Broadcast = std::function<void(const WorldMessage& message)>;
+  using Broadcast = std::function<void(const SupervisorMessage& message)>;
 
   StandbyWorld(Options options, int size, Broadcast broadcast);
 
-  /// A `standby` or `prepared` message.
-  void receive(const WorldMessage& message, TimePoint now);
+  void receive(const from_rank::Standby& standby, TimePoint now);
+  void receive(const from_rank::Prepared& prepared, TimePoint now);
   void tick(TimePoint now);
   /// `epoch` has begun among these ranks: from now on their standbys are heard of.
   void activated(std::uint32_t epoch, const std::vector<bool>& members);
@@ -51,7 +51,8 @@ class StandbyWorld {
 
  private:
   enum class State { none, contributing, connecting, formed };
-  void mark(std::vector<bool>& ranks, const WorldMessage& message, bool value);
+  /// Sets the entries of the members among `rank` … `rank + covered - 1`.
+  void mark(std::vector<bool>& ranks, std::int32_t rank, std::int32_t covered, bool value);
   void begin_if_ready(TimePoint now);
   void step(State state, TimePoint now);
   void fail(const std::string& why, TimePoint now);

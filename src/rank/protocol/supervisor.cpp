@@ -5,8 +5,6 @@
 
 namespace troupe::rank_process {
 
-using Kind = WorldMessage::Kind;
-
 namespace {
 
 enum class Event { all_done, all_promoted, fault, deadline };
@@ -39,33 +37,29 @@ void WorldSupervisor::start(TimePoint now) {
   begin_round(Phase::replace, now);
 }
 
-void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
-  if (stopped_ || message.rank < 0 || message.rank >= options_.size || message.covered < 1 ||
-      message.covered > options_.size - message.rank) {
-    return;
-  }
-  switch (message.kind) {
-    case Kind::fault: return fault(message, now);
-    case Kind::loss: return loss(message);
-    case Kind::done: return done(message, now);
-    case Kind::failed: return failed(message, now);
-    case Kind::withdraw: return withdraw(message, now);
-    case Kind::rejoin: return rejoin(message, now);
-    case Kind::health: {
-      auto told = message;
-      told.kind = Kind::health_told;
-      return broadcast_(told);
-    }
-    case Kind::flushed: return flushed(message);
-    case Kind::committed: return committed(message);
-    case Kind::finished: return finished(message);
-    case Kind::left: return left(message, now);
-    case Kind::stop_asked: stopping_ = true; return;
-    case Kind::standby:
-    case Kind::prepared: return standby_world_.receive(message, now);
-    case Kind::late: return late(message);
-    default: return;  // the supervisor's own to say
-  }
+void WorldSupervisor::receive(const RankMessage& message, TimePoint now) {
+  if (stopped_ || !is_of_world(message, options_.size)) return;
+  std::visit(
+      [&](const auto& said) {
+        if constexpr (requires { on(said, now); }) on(said, now);
+      },
+      message);
+}
+
+void WorldSupervisor::on(const from_rank::Health& said, TimePoint) {
+  broadcast_(from_supervisor::HealthTold{said.event});
+}
+
+void WorldSupervisor::on(const from_rank::StopAsked&, TimePoint) {
+  stopping_ = true;
+}
+
+void WorldSupervisor::on(const from_rank::Standby& standby, TimePoint now) {
+  standby_world_.receive(standby, now);
+}
+
+void WorldSupervisor::on(const from_rank::Prepared& prepared, TimePoint now) {
+  standby_world_.receive(prepared, now);
 }
 
 void WorldSupervisor::tick(TimePoint now) {
@@ -75,27 +69,27 @@ void WorldSupervisor::tick(TimePoint now) {
   const auto again = next(phase_, Event::deadline);
   if (!again || rounds_ >= options_.max_rounds) {
     return stop(
-        Errc::timeout, 0,
-        "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
-            waited_for() +
-            (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : ""));
+        {Errc::timeout, 0,
+         "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
+             waited_for() +
+             (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : "")});
   }
   begin_round(*again, now);
 }
 
-void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
+void WorldSupervisor::on(const from_rank::Fault& fault, TimePoint now) {
   // A phase that failed, peers that are gone or do not come, are mostly the echo of a death that is
   // reported a moment before or after: worth a new round, but a fault of their own only if nothing
   // else comes.
-  const bool echo = is_echo(message.text);
-  if ((echo && message.round != round_) || is_excluded(message.rank)) return;
+  const bool echo = is_echo(fault.kind);
+  if ((echo && fault.round != round_) || is_excluded(fault.rank)) return;
   begin_report(now);
   if (!echo) drop_echoes();
   if (!echo || reports_.empty()) {
     Recovery report;
-    report.rank = message.rank;
-    report.kind = message.text;
-    report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
+    report.rank = fault.rank;
+    report.kind = fault.kind;
+    report.detect_ms = static_cast<double>(fault.detect_us) / 1000.0;
     reports_.push_back(std::move(report));
   }
   if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
@@ -115,22 +109,21 @@ void WorldSupervisor::begin_report(TimePoint now) {
   std::fill(std::begin(phase_ms_), std::end(phase_ms_), 0.0);
 }
 
-void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
-  if (is_excluded(message.rank)) return;
+void WorldSupervisor::on(const from_rank::Failed& failed, TimePoint now) {
+  if (is_excluded(failed.rank)) return;
   const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
-  if (!options_.shrink || last || epoch_ == 0)
-    return stop(static_cast<Errc>(message.code), message.native, message.text);
-  exclude(message.rank, kKindFailed, now);
+  if (!options_.shrink || last || epoch_ == 0) return stop(failed.error);
+  exclude(failed.rank, kKindFailed, now);
 }
 
 /// Whoever still computes is worth more than a GPU in better health that is not there.
-void WorldSupervisor::withdraw(const WorldMessage& message, TimePoint now) {
+void WorldSupervisor::on(const from_rank::Withdraw& asked, TimePoint now) {
   const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
-  if (!options_.shrink || last || phase_ != Phase::active || message.epoch != epoch_ ||
-      is_excluded(message.rank)) {
+  if (!options_.shrink || last || phase_ != Phase::active || asked.epoch != epoch_ ||
+      is_excluded(asked.rank)) {
     return;
   }
-  exclude(message.rank, kKindWithdrawn, now);
+  exclude(asked.rank, kKindWithdrawn, now);
 }
 
 void WorldSupervisor::exclude(std::int32_t rank, const char* kind, TimePoint now) {
@@ -148,11 +141,11 @@ void WorldSupervisor::exclude(std::int32_t rank, const char* kind, TimePoint now
   begin_round(Phase::halt, now);
 }
 
-void WorldSupervisor::rejoin(const WorldMessage& message, TimePoint now) {
+void WorldSupervisor::on(const from_rank::Rejoin& asked, TimePoint now) {
   const bool known =
-      std::find(rejoining_.begin(), rejoining_.end(), message.rank) != rejoining_.end();
-  if (!is_excluded(message.rank) || known) return;
-  rejoining_.push_back(message.rank);
+      std::find(rejoining_.begin(), rejoining_.end(), asked.rank) != rejoining_.end();
+  if (!is_excluded(asked.rank) || known) return;
+  rejoining_.push_back(asked.rank);
   if (phase_ == Phase::active) admit(now);
 }
 
@@ -172,15 +165,15 @@ bool WorldSupervisor::is_excluded(int rank) const {
   return std::binary_search(excluded_.begin(), excluded_.end(), rank);
 }
 
-void WorldSupervisor::loss(const WorldMessage& message) {
-  lost_buffers_ += message.lost_buffers;
+void WorldSupervisor::on(const from_rank::Loss& loss, TimePoint) {
+  lost_buffers_ += loss.lost_buffers;
   const auto unnamed = std::find_if(reports_.begin(), reports_.end(), [&](const Recovery& report) {
-    return report.rank == message.rank && report.kind.empty();
+    return report.rank == loss.rank && report.kind.empty();
   });
-  if (unnamed != reports_.end()) unnamed->kind = message.text;
+  if (unnamed != reports_.end()) unnamed->kind = loss.kind;
   for (auto& report : reports_) {
-    if (report.rank == message.rank && report.end_ms == 0)
-      report.end_ms = static_cast<double>(message.end_us) / 1e3;
+    if (report.rank == loss.rank && report.end_ms == 0)
+      report.end_ms = static_cast<double>(loss.end_us) / 1e3;
   }
 }
 
@@ -188,8 +181,8 @@ void WorldSupervisor::begin_round(Phase first, TimePoint now) {
   ++round_;
   if (++rounds_ > options_.max_rounds) {
     return stop(
-        Errc::budget_exhausted, 0,
-        "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds");
+        {Errc::budget_exhausted, 0,
+         "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds"});
   }
   forget_finished();
   enter(first, now);
@@ -203,11 +196,8 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
   acknowledgements_ = 0;
   late_.clear();
-  WorldMessage order{.kind = Kind::order,
-                     .phase = phase,
-                     .round = round_,
-                     .epoch = epoch_ + 1,
-                     .excluded = excluded_};
+  from_supervisor::Order order{
+      .round = round_, .phase = phase, .epoch = epoch_ + 1, .excluded = excluded_};
   if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {
     const auto formation = standby_world_.take();
@@ -216,10 +206,10 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
     // Not every member contributes: what one gave to a communicator before would count as well.
     std::fill(contributions_.begin(), contributions_.end(), std::vector<std::byte>());
   }
-  if (phase == Phase::form) order.payload = encode(contributions_);
+  if (phase == Phase::form) order.contributions = Contributions::of(contributions_);
   if (phase == Phase::restore) {
     order.step = target_;
-    for (const auto& report : reports_) order.parts.push_back({.rank = report.rank});
+    for (const auto& report : reports_) order.asked.push_back(report.rank);
   }
   broadcast_(order);
 }
@@ -234,26 +224,31 @@ bool WorldSupervisor::keeps_device_hosts() const {
          });
 }
 
-void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
-  const auto first = static_cast<std::size_t>(message.rank);
-  const auto end = first + static_cast<std::size_t>(message.covered);
-  if (message.round != round_ || message.phase != phase_ || acknowledged_[first]) return;
+void WorldSupervisor::on(const from_rank::Done& done, TimePoint now) {
+  const auto first = static_cast<std::size_t>(done.rank);
+  const auto end = first + static_cast<std::size_t>(done.covered);
+  if (done.round != round_ || done.phase != phase_ || acknowledged_[first]) return;
   for (auto rank = first; rank < end; ++rank) {
     acknowledged_[rank] = true;
-    if (phase_ == Phase::replace) newest_[rank] = message.step;
+    if (phase_ == Phase::replace) newest_[rank] = done.newest;
   }
-  acknowledgements_ += message.covered;
-  lost_buffers_ += message.lost_buffers;
-  for (const auto& part : message.parts) {
-    if (part.rank < message.rank || part.rank >= message.rank + message.covered) continue;
-    if (phase_ == Phase::replace)
-      contributions_[static_cast<std::size_t>(part.rank)] = part.contribution;
+  acknowledgements_ += done.covered;
+  lost_buffers_ += done.lost_buffers;
+  const auto speaks_for = [&](std::int32_t rank) {
+    return rank >= done.rank && rank < done.rank + done.covered;
+  };
+  for (const auto& [rank, bytes] : done.contributions) {
+    if (phase_ == Phase::replace && speaks_for(rank))
+      contributions_[static_cast<std::size_t>(rank)] = bytes;
+  }
+  for (const auto& [rank, step] : done.iterations) {
     for (auto& report : reports_) {
-      if (phase_ == Phase::restore && report.rank == part.rank) report.iteration = part.iteration;
+      if (phase_ == Phase::restore && speaks_for(rank) && report.rank == rank)
+        report.iteration = step;
     }
   }
   for (auto& report : reports_)
-    report.repeated_iterations = std::max(report.repeated_iterations, message.repeated);
+    report.repeated_iterations = std::max(report.repeated_iterations, done.repeated);
   if (acknowledgements_ == options_.size) advance(now);
 }
 
@@ -288,49 +283,43 @@ void WorldSupervisor::activate(TimePoint now) {
     report.total_ms = report.detect_ms + to_ms(now - began_);
     report.lost_buffers = lost_buffers_;
   }
-  broadcast_({.kind = Kind::activate,
-              .round = round_,
-              .epoch = epoch_,
-              .step = stable_,
-              .payload = encode(reports_),
-              .excluded = excluded_});
+  broadcast_(from_supervisor::Activate{.round = round_,
+                                       .epoch = epoch_,
+                                       .stable = stable_,
+                                       .reports = reports_,
+                                       .excluded = excluded_});
   reports_.clear();
   standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
   if (!rejoining_.empty()) admit(now);
 }
 
-void WorldSupervisor::flushed(const WorldMessage& message) {
-  if (phase_ != Phase::active || message.epoch != epoch_) return;  // the commit will be made again
-  const auto everywhere = flushed_.say(static_cast<std::size_t>(message.rank),
-                                       static_cast<std::size_t>(message.covered), message.step);
-  if (!everywhere) return;
-  broadcast_({.kind = Kind::all_flushed, .round = round_, .epoch = epoch_, .step = *everywhere});
+void WorldSupervisor::on(const from_rank::Flushed& flushed, TimePoint) {
+  if (phase_ != Phase::active || flushed.epoch != epoch_) return;  // the commit will be made again
+  const auto everywhere = flushed_.say(static_cast<std::size_t>(flushed.rank),
+                                       static_cast<std::size_t>(flushed.covered), flushed.step);
+  if (everywhere) broadcast_(from_supervisor::AllFlushed{*everywhere});
 }
 
-void WorldSupervisor::committed(const WorldMessage& message) {
-  if (phase_ != Phase::active || message.epoch != epoch_)
+void WorldSupervisor::on(const from_rank::Committed& committed, TimePoint) {
+  if (phase_ != Phase::active || committed.epoch != epoch_)
     return;  // the replace phase will say it again
-  const auto first = newest_.begin() + message.rank;
-  std::for_each(first, first + message.covered,
-                [&](std::int64_t& newest) { newest = std::max(newest, message.step); });
+  const auto first = newest_.begin() + committed.rank;
+  std::for_each(first, first + committed.covered,
+                [&](std::int64_t& newest) { newest = std::max(newest, committed.step); });
   judge_end_of_run();
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (stopped_ || everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast_({.kind = Kind::stable,
-              .round = round_,
-              .epoch = epoch_,
-              .step = stable_,
-              .stopping = stopping_ ? 1u : 0u});
+  broadcast_(from_supervisor::Stable{.step = stable_, .stopping = stopping_});
 }
 
-void WorldSupervisor::finished(const WorldMessage& message) {
-  if (phase_ != Phase::active || message.epoch != epoch_)
+void WorldSupervisor::on(const from_rank::Finished& finished, TimePoint) {
+  if (phase_ != Phase::active || finished.epoch != epoch_)
     return;  // it will be rolled back, and finish again
-  std::fill_n(finished_.begin() + message.rank, message.covered, true);
-  for (const auto& part : message.parts) {
-    if (part.iteration < first_end_.step) first_end_ = {part.iteration, part.rank};
-    if (part.iteration > last_end_.step) last_end_ = {part.iteration, part.rank};
+  std::fill_n(finished_.begin() + finished.rank, finished.covered, true);
+  for (const auto& end : finished.ends) {
+    if (end.step < first_end_.step) first_end_ = end;
+    if (end.step > last_end_.step) last_end_ = end;
   }
   judge_end_of_run();
   if (stopped_ || !std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; }))
@@ -340,13 +329,13 @@ void WorldSupervisor::finished(const WorldMessage& message) {
   std::fill(newest_.begin(), newest_.end(), -1);
   flushed_.begin(newest_.size(), -1);
   stable_ = -1;
-  broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_, .step = step});
+  broadcast_(from_supervisor::AllFinished{step});
 }
 
 void WorldSupervisor::forget_finished() {
   std::fill(finished_.begin(), finished_.end(), false);
-  first_end_ = {kAnyStep, 0};
-  last_end_ = {-1, 0};
+  first_end_ = {.rank = 0, .step = kAnyStep};
+  last_end_ = {.rank = 0, .step = -1};
 }
 
 void WorldSupervisor::judge_end_of_run() {
@@ -355,40 +344,31 @@ void WorldSupervisor::judge_end_of_run() {
                          std::to_string(first_end_.rank) + " has ended it with step " +
                          std::to_string(first_end_.step) + ", rank ";
   if (last_end_.step > first_end_.step)
-    return stop(Errc::invalid, 0,
-                has_ended + std::to_string(last_end_.rank) + " with step " +
-                    std::to_string(last_end_.step));
+    return stop({Errc::invalid, 0,
+                 has_ended + std::to_string(last_end_.rank) + " with step " +
+                     std::to_string(last_end_.step)});
   for (std::size_t rank = 0; rank < newest_.size(); ++rank) {
     if (newest_[rank] == kAnyStep || newest_[rank] <= first_end_.step) continue;
-    return stop(Errc::invalid, 0,
-                has_ended + std::to_string(rank) + " has gone on to a commit of step " +
-                    std::to_string(newest_[rank]));
+    return stop({Errc::invalid, 0,
+                 has_ended + std::to_string(rank) + " has gone on to a commit of step " +
+                     std::to_string(newest_[rank])});
   }
 }
 
 /// The ranks leave the run at different places: collectives of some wait for others that will never
 /// give them, or would meet their next ones. So the epoch ends.
-void WorldSupervisor::left(const WorldMessage& message, TimePoint now) {
-  if (message.step <= left_) return;
-  left_ = message.step;
+void WorldSupervisor::on(const from_rank::Left& left, TimePoint now) {
+  if (left.run <= left_) return;
+  left_ = left.run;
   begin_report(now);
   drop_echoes();
-  reports_.push_back({.rank = message.rank, .kind = kKindLeft});
+  reports_.push_back({.rank = left.rank, .kind = kKindLeft});
   if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
-  broadcast_({.kind = Kind::run_left,
-              .round = round_,
-              .epoch = epoch_,
-              .rank = message.rank,
-              .code = message.code,
-              .native = message.native,
-              .step = message.step,
-              .text = message.text});
+  broadcast_(from_supervisor::RunLeft{.rank = left.rank, .run = left.run, .error = left.error});
 }
 
-void WorldSupervisor::late(const WorldMessage& message) {
-  if (message.round != round_ || message.phase != phase_) return;
-  late_.clear();
-  for (const auto& part : message.parts) late_.push_back(part.rank);
+void WorldSupervisor::on(const from_rank::Late& late, TimePoint) {
+  if (late.round == round_ && late.phase == phase_) late_ = late.ranks;
 }
 
 /// The ranks that the last relay to complain has named; where none has, those not heard of.
@@ -402,13 +382,9 @@ std::string WorldSupervisor::waited_for() const {
   return text;
 }
 
-void WorldSupervisor::stop(Errc code, std::int32_t native, const std::string& text) {
+void WorldSupervisor::stop(const Error& error) {
   stopped_ = true;
-  broadcast_({.kind = Kind::stop,
-              .round = round_,
-              .code = static_cast<std::uint32_t>(code),
-              .native = native,
-              .text = text});
+  broadcast_(from_supervisor::Stop{error});
 }
 
 }  // namespace troupe::rank_process

@@ -55,15 +55,16 @@ class WorldSupervisor {
     StandbyWorld::Options standby{};
   };
   /// To all ranks; must not call back.
-  using Broadcast = std::function<void(const WorldMessage& message)>;
+  using Broadcast = std::function<void(const SupervisorMessage& message)>;
 
   WorldSupervisor(Options options, Broadcast broadcast);
 
   /// Forms the world for the first time.
   void start(TimePoint now);
-  void receive(const WorldMessage& message, TimePoint now);
+  /// Messages for others on rank 0 (Inquiry, SplitOrder, LibraryComparison) change nothing here.
+  void receive(const RankMessage& message, TimePoint now);
   /// Ends the world with what can never go on.
-  void end(const Error& error) { stop(error.code, error.native, error.message); }
+  void end(const Error& error) { stop(error); }
   /// To be called now and then: deadlines.
   void tick(TimePoint now);
 
@@ -74,13 +75,23 @@ class WorldSupervisor {
   [[nodiscard]] const StandbyWorld& standby_world() const noexcept { return standby_world_; }
 
  private:
-  void fault(const WorldMessage& message, TimePoint now);
-  void loss(const WorldMessage& message);
-  void failed(const WorldMessage& message, TimePoint now);
-  void withdraw(const WorldMessage& message, TimePoint now);
+  void on(const from_rank::Fault& fault, TimePoint now);
+  void on(const from_rank::Loss& loss, TimePoint now);
+  void on(const from_rank::Done& done, TimePoint now);
+  void on(const from_rank::Failed& failed, TimePoint now);
+  void on(const from_rank::Withdraw& asked, TimePoint now);
+  void on(const from_rank::Rejoin& asked, TimePoint now);
+  void on(const from_rank::Health& said, TimePoint now);
+  void on(const from_rank::Flushed& flushed, TimePoint now);
+  void on(const from_rank::Committed& committed, TimePoint now);
+  void on(const from_rank::Finished& finished, TimePoint now);
+  void on(const from_rank::Left& left, TimePoint now);
+  void on(const from_rank::StopAsked& asked, TimePoint now);
+  void on(const from_rank::Standby& standby, TimePoint now);
+  void on(const from_rank::Prepared& prepared, TimePoint now);
+  void on(const from_rank::Late& late, TimePoint now);
   /// The rank is no member from the next epoch on, which begins now.
   void exclude(std::int32_t rank, const char* kind, TimePoint now);
-  void rejoin(const WorldMessage& message, TimePoint now);
   void admit(TimePoint now);
   void begin_report(TimePoint now);
   /// Something has come of which they are the echo.
@@ -89,18 +100,12 @@ class WorldSupervisor {
   [[nodiscard]] bool keeps_device_hosts() const;
   void begin_round(Phase first, TimePoint now);
   void enter(Phase phase, TimePoint now);
-  void done(const WorldMessage& message, TimePoint now);
   void advance(TimePoint now);
   void activate(TimePoint now);
-  void flushed(const WorldMessage& message);
-  void committed(const WorldMessage& message);
-  void finished(const WorldMessage& message);
   void forget_finished();
   /// Ranks that end a run with different steps, or go on behind the end of others, disagree.
   void judge_end_of_run();
-  void left(const WorldMessage& message, TimePoint now);
-  void stop(Errc code, std::int32_t native, const std::string& text);
-  void late(const WorldMessage& message);
+  void stop(const Error& error);
   [[nodiscard]] std::string waited_for() const;
 
   Options options_;
@@ -114,7 +119,7 @@ class WorldSupervisor {
 
   std::vector<bool> acknowledged_;
   int acknowledgements_ = 0;
-  std::vector<int> late_;
+  std::vector<std::int32_t> late_;
   std::vector<std::vector<std::byte>> contributions_;
   LeastStep flushed_;
   std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
@@ -122,11 +127,7 @@ class WorldSupervisor {
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
   /// The first and the last step with which a rank has ended the run; kAnyStep, -1: none has.
-  struct End {
-    std::int64_t step;
-    std::int32_t rank;
-  };
-  End first_end_{}, last_end_{};
+  RankStep first_end_{}, last_end_{};
   std::int64_t left_ = -1;                     ///< the newest run that a rank has left
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active

@@ -14,8 +14,6 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
-
 WorldSimulation::Options options_of(std::uint32_t seed) {
   return {.seed = seed,
           .ranks = 2 + static_cast<int>(seed * 7 % 15),

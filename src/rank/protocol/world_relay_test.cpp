@@ -13,7 +13,7 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
+using from_supervisor::Activate;
 constexpr std::chrono::milliseconds kPhaseTimeout(32'000);
 
 TEST(WorldTree, EveryRankIsOnceInIt) {
@@ -65,10 +65,13 @@ class Tree : public ::testing::Test {
     for (int rank = 0; rank < size; ++rank) {
       relays_.push_back(std::make_unique<WorldRelay>(
           WorldRelay::Options{.rank = rank, .tree = {size, radix}, .phase_timeout = kPhaseTimeout},
-          [this, rank](int to, const WorldMessage& m) {
+          [this, rank](int to, const RankMessage& m) {
             queue_.push_back({rank, to, m});
           },
-          [this, rank](const WorldMessage& m) {
+          [this, rank](int to, const SupervisorMessage& m) {
+            queue_.push_back({rank, to, m});
+          },
+          [this, rank](const SupervisorMessage& m) {
             delivered_[static_cast<std::size_t>(rank)].push_back(m);
           }));
     }
@@ -77,38 +80,53 @@ class Tree : public ::testing::Test {
     while (!queue_.empty()) {
       const auto next = queue_.front();
       queue_.pop_front();
+      const auto* const risen = std::get_if<RankMessage>(&next.message);
       if (next.to == WorldRelay::kToSupervisor) {
-        risen_.push_back(next.message);
-      } else if (next.message.kind < Kind::order) {
-        relay(next.to).up(next.message);
+        risen_.push_back(*risen);
+      } else if (risen != nullptr) {
+        relay(next.to).up(*risen);
       } else {
-        relay(next.to).down(next.message, now_);
+        relay(next.to).down(std::get<SupervisorMessage>(next.message), now_);
       }
     }
   }
   void order(std::uint32_t round, Phase phase) {
-    relay(0).down({.kind = Kind::order, .phase = phase, .round = round}, now_);
-    run();
+    tell(from_supervisor::Order{.round = round, .phase = phase});
     risen_.clear();
   }
-  void say(int rank, WorldMessage message) {
+  void tell(const SupervisorMessage& message) {
+    relay(0).down(message, now_);
+    run();
+  }
+  template <class Message>
+  void say(int rank, Message message) {
     message.rank = rank;
     relay(rank).up(std::move(message));
     run();
+  }
+  void done(int rank, std::uint32_t round, Phase phase) {
+    say(rank, from_rank::Done{.round = round, .phase = phase});
   }
   void tick() {
     for (const auto& relay : relays_) relay->tick(now_);
     run();
   }
   WorldRelay& relay(int rank) { return *relays_[static_cast<std::size_t>(rank)]; }
-  int risen(Kind kind) const {
-    return static_cast<int>(
-        std::count_if(risen_.begin(), risen_.end(), [&](const auto& m) { return m.kind == kind; }));
+  /// How many messages of this kind the supervisor has heard.
+  template <class Message>
+  int risen() const {
+    return static_cast<int>(std::count_if(risen_.begin(), risen_.end(), [](const auto& message) {
+      return std::holds_alternative<Message>(message);
+    }));
+  }
+  /// The last one that it has heard, which is of this kind: else the test throws.
+  template <class Message>
+  const Message& last() const {
+    return std::get<Message>(risen_.back());
   }
   std::set<int> late() const {
-    std::set<int> ranks;
-    for (const auto& part : risen_.back().parts) ranks.insert(part.rank);
-    return ranks;
+    const auto& ranks = last<from_rank::Late>().ranks;
+    return {ranks.begin(), ranks.end()};
   }
 
   struct Sent {
@@ -119,8 +137,8 @@ class Tree : public ::testing::Test {
   TimePoint now_{};
   std::vector<std::unique_ptr<WorldRelay>> relays_;
   std::deque<Sent> queue_;
-  std::vector<WorldMessage> risen_;  ///< what the supervisor hears
-  std::vector<std::vector<WorldMessage>> delivered_;
+  std::vector<RankMessage> risen_;  ///< what the supervisor hears
+  std::vector<std::vector<SupervisorMessage>> delivered_;
 };
 
 TEST_F(Tree, AnOrderReachesEveryMemberOnce) {
@@ -128,7 +146,7 @@ TEST_F(Tree, AnOrderReachesEveryMemberOnce) {
   order(1, Phase::replace);
   for (const auto& messages : delivered_) {
     ASSERT_EQ(messages.size(), 1u);
-    EXPECT_EQ(messages.front().phase, Phase::replace);
+    EXPECT_EQ(std::get<from_supervisor::Order>(messages.front()).phase, Phase::replace);
   }
   order(0, Phase::quiesce);
   EXPECT_EQ(delivered_[36].size(), 1u) << "of an older round";
@@ -136,7 +154,7 @@ TEST_F(Tree, AnOrderReachesEveryMemberOnce) {
 
 TEST_F(Tree, TheEndIsToldWithoutRelays) {
   build(37, 3);
-  relay(0).down({.kind = Kind::stop}, now_);
+  relay(0).down(from_supervisor::Stop{}, now_);
   std::erase_if(queue_, [](const Sent& sent) { return sent.to == 3 || sent.to == 9; });  // silent
   run();
   for (int rank = 0; rank < size_; ++rank) {
@@ -152,82 +170,78 @@ TEST_F(Tree, AnswersAreCombinedIntoOne) {
     order(1, Phase::replace);
     for (int i = 0; i < size; ++i) {
       const int rank = (i * 29 + 3) % size;  // coprime to all sizes: each once
-      EXPECT_EQ(risen(Kind::done), 0);
-      say(rank, {.kind = Kind::done,
-                 .phase = Phase::replace,
-                 .round = 1,
-                 .lost_buffers = 1,
-                 .step = 100 + rank,
-                 .repeated = rank,
-                 .parts = rank % 5 == 0 ? std::vector<RankPart>{{rank, -1, {std::byte{9}}}}
-                                        : std::vector<RankPart>{}});
+      EXPECT_EQ(risen<from_rank::Done>(), 0);
+      from_rank::Done done{.round = 1,
+                           .phase = Phase::replace,
+                           .lost_buffers = 1,
+                           .newest = 100 + rank,
+                           .repeated = rank};
+      if (rank % 5 == 0) done.contributions = {{rank, {std::byte{9}}}};
+      if (rank % 2 == 0) done.iterations = {{rank, 7}};
+      say(rank, done);
     }
     ASSERT_EQ(risen_.size(), 1u);
-    const auto& all = risen_.front();
-    EXPECT_EQ(all.kind, Kind::done);
+    const auto& all = last<from_rank::Done>();
     EXPECT_EQ(all.rank, 0);
     EXPECT_EQ(all.covered, size);
-    EXPECT_EQ(all.step, 100);
+    EXPECT_EQ(all.newest, 100);
     EXPECT_EQ(all.repeated, size - 1);
     EXPECT_EQ(all.lost_buffers, static_cast<std::uint32_t>(size));
-    EXPECT_EQ(all.parts.size(), static_cast<std::size_t>((size + 4) / 5));
+    EXPECT_EQ(all.contributions.size(), static_cast<std::size_t>((size + 4) / 5));
+    EXPECT_EQ(all.iterations.size(), static_cast<std::size_t>((size + 1) / 2));
   }
 }
 
 TEST_F(Tree, AnswersOfAnOlderRoundOrAnotherPhaseOrTwiceDoNotCount) {
   build(2);
   order(1, Phase::quiesce);
-  const WorldMessage done{.kind = Kind::done, .phase = Phase::quiesce, .round = 1};
-  say(1, done);
+  done(1, 1, Phase::quiesce);
   order(2, Phase::quiesce);
-  say(0, {.kind = Kind::done, .phase = Phase::quiesce, .round = 2});
-  say(1, done);
-  say(1, {.kind = Kind::done, .phase = Phase::replace, .round = 2});
-  say(0, {.kind = Kind::done, .phase = Phase::quiesce, .round = 2});
+  done(0, 2, Phase::quiesce);
+  done(1, 1, Phase::quiesce);
+  done(1, 2, Phase::replace);
+  done(0, 2, Phase::quiesce);
   EXPECT_TRUE(risen_.empty());
-  say(1, {.kind = Kind::done, .phase = Phase::quiesce, .round = 2});
-  EXPECT_EQ(risen(Kind::done), 1);
+  done(1, 2, Phase::quiesce);
+  EXPECT_EQ(risen<from_rank::Done>(), 1);
 }
 
-TEST_F(Tree, CommitsAndFlushesRiseWhenTheWholeSubtreeHasThem) {
-  for (const auto kind : {Kind::committed, Kind::flushed}) {
-    SCOPED_TRACE(static_cast<int>(kind));
-    risen_.clear();
-    build(5);
-    order(1, Phase::restore);
-    relay(0).down({.kind = Kind::activate, .round = 1, .epoch = 1, .step = 3}, now_);
-    run();
-    const auto commit = [&](int rank, std::int64_t step, std::uint32_t epoch = 1) {
-      say(rank, {.kind = kind, .round = 1, .epoch = epoch, .step = step});
-    };
-    for (int rank = 0; rank < 4; ++rank) commit(rank, 5);
-    commit(4, 99, 0);
-    EXPECT_TRUE(risen_.empty());
-    commit(4, 4);
-    ASSERT_EQ(risen_.size(), 1u);
-    EXPECT_EQ(risen_.back().step, 4);
-    EXPECT_EQ(risen_.back().covered, 5);
-    commit(4, 5);
-    EXPECT_EQ(risen_.back().step, 5);
-    commit(2, 5);
-    EXPECT_EQ(risen_.size(), 2u) << "nothing new";
-    relay(0).down({.kind = Kind::all_finished, .round = 1, .epoch = 1}, now_);
-    run();
-    for (int rank = 0; rank < 5; ++rank) commit(rank, 0);
-    EXPECT_EQ(risen_.size(), 3u) << "the next run counts from its own first step";
-  }
+/// `Progress`: a message that says how far a rank is.
+template <class Progress>
+class ProgressInTree : public Tree {};
+using KindsOfProgress = ::testing::Types<from_rank::Committed, from_rank::Flushed>;
+TYPED_TEST_SUITE(ProgressInTree, KindsOfProgress);
+
+TYPED_TEST(ProgressInTree, RisesWhenTheWholeSubtreeIsThatFar) {
+  this->build(5);
+  this->order(1, Phase::restore);
+  this->tell(Activate{.round = 1, .epoch = 1, .stable = 3});
+  const auto reach = [&](int rank, std::int64_t step, std::uint32_t epoch = 1) {
+    this->say(rank, TypeParam{.epoch = epoch, .step = step});
+  };
+  for (int rank = 0; rank < 4; ++rank) reach(rank, 5);
+  reach(4, 99, 0);
+  EXPECT_TRUE(this->risen_.empty());
+  reach(4, 4);
+  ASSERT_EQ(this->risen_.size(), 1u);
+  EXPECT_EQ(this->template last<TypeParam>().step, 4);
+  EXPECT_EQ(this->template last<TypeParam>().covered, 5);
+  reach(4, 5);
+  EXPECT_EQ(this->template last<TypeParam>().step, 5);
+  reach(2, 5);
+  EXPECT_EQ(this->risen_.size(), 2u) << "nothing new";
+  this->tell(from_supervisor::AllFinished{});
+  for (int rank = 0; rank < 5; ++rank) reach(rank, 0);
+  EXPECT_EQ(this->risen_.size(), 3u) << "the next run counts from its own first step";
 }
 
 TEST_F(Tree, FinishedOfAnEpochIsCombined) {
   build(6);
   const auto activate = [&](std::uint32_t epoch) {
-    relay(0).down({.kind = Kind::activate, .round = epoch, .epoch = epoch}, now_);
-    run();
+    tell(Activate{.round = epoch, .epoch = epoch});
   };
   const auto finish = [&](int rank, std::uint32_t epoch) {
-    say(rank, {.kind = Kind::finished,
-               .epoch = epoch,
-               .parts = {{.rank = rank, .iteration = 20 - rank % 5}}});
+    say(rank, from_rank::Finished{.epoch = epoch, .ends = {{rank, 20 - rank % 5}}});
   };
   activate(1);
   for (int rank = 0; rank < 5; ++rank) finish(rank, 1);
@@ -237,12 +251,12 @@ TEST_F(Tree, FinishedOfAnEpochIsCombined) {
   finish(5, 2);
   EXPECT_TRUE(risen_.empty()) << "those of epoch 1 were rolled back";
   for (int rank = 0; rank < 5; ++rank) finish(rank, 2);
-  ASSERT_EQ(risen(Kind::finished), 1);
-  EXPECT_EQ(risen_.back().covered, 6);
-  ASSERT_EQ(risen_.back().parts.size(), 2u) << "the first end and the last one";
-  EXPECT_EQ(risen_.back().parts[0].iteration, 16);
-  EXPECT_EQ(risen_.back().parts[0].rank, 4);
-  EXPECT_EQ(risen_.back().parts[1].iteration, 20);
+  ASSERT_EQ(risen<from_rank::Finished>(), 1);
+  const auto& all = last<from_rank::Finished>();
+  EXPECT_EQ(all.covered, 6);
+  ASSERT_EQ(all.ends.size(), 2u) << "the first end and the last one";
+  EXPECT_EQ(all.ends[0], (RankStep{4, 16}));
+  EXPECT_EQ(all.ends[1].step, 20);
 }
 
 TEST_F(Tree, FaultsRiseAtOnceAndOfEchoesTheFirst) {
@@ -251,86 +265,85 @@ TEST_F(Tree, FaultsRiseAtOnceAndOfEchoesTheFirst) {
   for (const Phase phase : {Phase::form, Phase::verify}) {
     order(1, phase);
     for (int rank = 0; rank < 64; ++rank)
-      say(rank, {.kind = Kind::fault, .phase = phase, .round = 1, .text = "communicator"});
-    EXPECT_EQ(risen(Kind::fault), WorldRelay::kEchoesPerPhase);
+      say(rank, from_rank::Fault{.round = 1, .kind = "communicator"});
+    EXPECT_EQ(risen<from_rank::Fault>(), WorldRelay::kEchoesPerPhase);
   }
-  say(5, {.kind = Kind::fault, .round = 1, .text = "kill"});
-  EXPECT_EQ(risen_.back().text, "kill");
-  EXPECT_EQ(risen_.back().rank, 5);
+  say(5, from_rank::Fault{.round = 1, .kind = "kill"});
+  EXPECT_EQ(last<from_rank::Fault>().kind, "kill");
+  EXPECT_EQ(last<from_rank::Fault>().rank, 5);
   order(2, Phase::quiesce);
-  say(9, {.kind = Kind::fault, .round = 1, .text = "communicator"});
+  say(9, from_rank::Fault{.round = 1, .kind = "communicator"});
   EXPECT_TRUE(risen_.empty()) << "the echo of what the new round is for";
-  say(9, {.kind = Kind::fault, .round = 1, .text = "segv"});
-  EXPECT_EQ(risen(Kind::fault), 1) << "a death counts whenever it is heard of";
-  say(9, {.kind = Kind::failed, .round = 1});
-  EXPECT_EQ(risen(Kind::failed), 1);
+  say(9, from_rank::Fault{.round = 1, .kind = "segv"});
+  EXPECT_EQ(risen<from_rank::Fault>(), 1) << "a death counts whenever it is heard of";
+  say(9, from_rank::Failed{});
+  EXPECT_EQ(risen<from_rank::Failed>(), 1);
 }
 
 TEST_F(Tree, LossesAreSummedUpExceptThoseThatNameADeath) {
   build(8);
   order(1, Phase::quiesce);
   for (int rank = 0; rank < 8; ++rank)
-    say(rank, {.kind = Kind::loss, .lost_buffers = 10, .text = rank == 3 ? "kill" : ""});
+    say(rank, from_rank::Loss{.kind = rank == 3 ? "kill" : "", .lost_buffers = 10});
   ASSERT_EQ(risen_.size(), 1u);
-  EXPECT_EQ(risen_.front().rank, 3);
-  EXPECT_EQ(risen_.front().lost_buffers, 10u);
-  for (int rank = 0; rank < 8; ++rank)
-    say(rank, {.kind = Kind::done, .phase = Phase::quiesce, .round = 1});
-  EXPECT_EQ(risen_.back().kind, Kind::done);
-  EXPECT_EQ(risen_.back().lost_buffers, 70u);
+  EXPECT_EQ(last<from_rank::Loss>().rank, 3);
+  EXPECT_EQ(last<from_rank::Loss>().lost_buffers, 10u);
+  for (int rank = 0; rank < 8; ++rank) done(rank, 1, Phase::quiesce);
+  EXPECT_EQ(last<from_rank::Done>().lost_buffers, 70u);
 }
 
 TEST_F(Tree, StandbysAreReadyTogetherAndLostOneByOne) {
   build(11);
-  relay(0).down({.kind = Kind::activate, .round = 1, .epoch = 3}, now_);
-  run();
-  const auto standby = [&](int rank, Errc code, std::uint32_t epoch = 3) {
-    say(rank, {.kind = Kind::standby, .epoch = epoch, .code = static_cast<std::uint32_t>(code)});
+  using from_rank::Standby;
+  using Is = Standby::State;
+  tell(Activate{.round = 1, .epoch = 3});
+  const auto standby = [&](int rank, Is state, std::uint32_t epoch = 3) {
+    say(rank, Standby{.epoch = epoch, .state = state});
   };
-  for (int rank = 0; rank < 10; ++rank) standby(rank, Errc::ok);
-  standby(10, Errc::ok, 2);
+  for (int rank = 0; rank < 10; ++rank) standby(rank, Is::ready);
+  standby(10, Is::ready, 2);
   EXPECT_TRUE(risen_.empty());
-  standby(10, Errc::ok);
+  standby(10, Is::ready);
   ASSERT_EQ(risen_.size(), 1u);
-  EXPECT_EQ(risen_.back().covered, 11);
-  standby(7, Errc::device_lost);
+  EXPECT_EQ(last<Standby>().covered, 11);
+  standby(7, Is::lost);
   ASSERT_EQ(risen_.size(), 2u);
-  EXPECT_EQ(risen_.back().rank, 7);
-  EXPECT_EQ(risen_.back().covered, 1);
-  standby(3, Errc::ok);
+  EXPECT_EQ(last<Standby>().rank, 7);
+  EXPECT_EQ(last<Standby>().covered, 1);
+  standby(3, Is::ready);
   EXPECT_EQ(risen_.size(), 2u) << "rank 7 still has none";
-  standby(7, Errc::ok);
+  standby(7, Is::ready);
   ASSERT_EQ(risen_.size(), 3u);
-  EXPECT_EQ(risen_.back().covered, 11);
+  EXPECT_EQ(last<Standby>().covered, 11);
 }
 
 TEST_F(Tree, AFormationsAnswersAreCombinedAndItsFirstFailureRises) {
   build(7);
-  const auto prepare = [&](std::uint32_t formation, Phase phase) {
-    relay(0).down({.kind = Kind::prepare, .phase = phase, .formation = formation}, now_);
-    run();
+  using enum Preparation;
+  const auto prepare = [&](std::uint32_t formation, Preparation step) {
+    tell(from_supervisor::Prepare{.formation = formation, .step = step});
   };
-  const auto prepared = [&](int rank, std::uint32_t formation, Phase phase, Errc code = Errc::ok) {
-    say(rank, {.kind = Kind::prepared,
-               .phase = phase,
-               .code = static_cast<std::uint32_t>(code),
-               .formation = formation,
-               .parts = {{rank, -1, {std::byte{1}}}}});
+  const auto prepared = [&](int rank, std::uint32_t formation, Preparation step,
+                            Errc code = Errc::ok) {
+    say(rank, from_rank::Prepared{.formation = formation,
+                                  .step = step,
+                                  .error = {code, 0, {}},
+                                  .contributions = {{rank, {std::byte{1}}}}});
   };
-  prepare(1, Phase::replace);
-  for (int rank = 0; rank < 6; ++rank) prepared(rank, 1, Phase::replace);
-  prepared(6, 0, Phase::replace);
-  prepared(6, 1, Phase::form);
+  prepare(1, contribute);
+  for (int rank = 0; rank < 6; ++rank) prepared(rank, 1, contribute);
+  prepared(6, 0, contribute);
+  prepared(6, 1, connect);
   EXPECT_TRUE(risen_.empty());
-  prepared(6, 1, Phase::replace);
+  prepared(6, 1, contribute);
   ASSERT_EQ(risen_.size(), 1u);
-  EXPECT_EQ(risen_.back().covered, 7);
-  EXPECT_EQ(risen_.back().parts.size(), 7u);
-  prepare(1, Phase::form);
-  for (int rank = 0; rank < 7; ++rank) prepared(rank, 1, Phase::form, Errc::library);
+  EXPECT_EQ(last<from_rank::Prepared>().covered, 7);
+  EXPECT_EQ(last<from_rank::Prepared>().contributions.size(), 7u);
+  prepare(1, connect);
+  for (int rank = 0; rank < 7; ++rank) prepared(rank, 1, connect, Errc::library);
   EXPECT_EQ(risen_.size(), 2u);
-  prepare(2, Phase::replace);
-  for (int rank = 0; rank < 7; ++rank) prepared(rank, 2, Phase::replace);
+  prepare(2, contribute);
+  for (int rank = 0; rank < 7; ++rank) prepared(rank, 2, contribute);
   EXPECT_EQ(risen_.size(), 3u);
 }
 
@@ -339,25 +352,23 @@ TEST_F(Tree, ThoseThatAreLateAreNamed) {
   order(1, Phase::replace);
   const std::set<int> missing = {0, 17, 64, 99};
   for (int rank = 0; rank < 100; ++rank) {
-    if (!missing.contains(rank))
-      say(rank, {.kind = Kind::done, .phase = Phase::replace, .round = 1});
+    if (!missing.contains(rank)) done(rank, 1, Phase::replace);
   }
   now_ += kPhaseTimeout / 2 - std::chrono::milliseconds(1);
   tick();
   EXPECT_TRUE(risen_.empty()) << "there is time";
   for (int i = 0; i < 80; ++i) now_ += kPhaseTimeout / 256, tick();
-  ASSERT_EQ(risen(Kind::late), 1);
+  ASSERT_EQ(risen<from_rank::Late>(), 1);
   EXPECT_EQ(late(), missing);
-  for (const int rank : missing)
-    say(rank, {.kind = Kind::done, .phase = Phase::replace, .round = 1});
-  EXPECT_EQ(risen_.back().covered, 100) << "being late is no fault";
+  for (const int rank : missing) done(rank, 1, Phase::replace);
+  EXPECT_EQ(last<from_rank::Done>().covered, 100) << "being late is no fault";
 }
 
 TEST_F(Tree, WhenAllAreLateSomeAreNamed) {
   build(100);
   order(1, Phase::verify);
   for (int i = 0; i < 256; ++i) now_ += kPhaseTimeout / 256, tick();
-  ASSERT_EQ(risen(Kind::late), 1);
+  ASSERT_EQ(risen<from_rank::Late>(), 1);
   EXPECT_EQ(late().size(), WorldRelay::kMostLate);
 }
 
@@ -365,7 +376,7 @@ TEST_F(Tree, ARelayThatSaysNothingIsNamedItself) {
   build(16);
   order(1, Phase::verify);
   for (int rank = 0; rank < 16; ++rank) {
-    if (rank != 12) say(rank, {.kind = Kind::done, .phase = Phase::verify, .round = 1});
+    if (rank != 12) done(rank, 1, Phase::verify);
   }
   for (int i = 0; i < 256; ++i) {
     now_ += kPhaseTimeout / 256;

@@ -11,7 +11,12 @@
 namespace troupe::rank_process {
 namespace {
 
-using Kind = WorldMessage::Kind;
+using namespace from_supervisor;
+
+template <class Message>
+concept HasRound = requires(Message message) {
+  message.round;
+};
 
 class SupervisorByHand : public ::testing::Test {
  protected:
@@ -19,45 +24,54 @@ class SupervisorByHand : public ::testing::Test {
     supervisor_.emplace(
         WorldSupervisor::Options{
             .size = 2, .phase_timeout = std::chrono::seconds(1), .max_rounds = max_rounds},
-        [this](const WorldMessage& message) { sent_.push_back(message); });
+        [this](const SupervisorMessage& message) { sent_.push_back(message); });
     supervisor_->start(now_);
   }
-  void from(int rank, WorldMessage message) {
+  template <class Message>
+  void from(int rank, Message message) {
     message.rank = rank;
-    if (message.round == 0) message.round = supervisor_->round();
+    if constexpr (HasRound<Message>) {
+      if (message.round == 0) message.round = supervisor_->round();
+    }
     supervisor_->receive(message, now_);
   }
-  void fault(int rank, const std::string& kind) {
-    from(rank, {.kind = Kind::fault, .epoch = supervisor_->epoch(), .text = kind});
-  }
+  void fault(int rank, const std::string& kind) { from(rank, from_rank::Fault{.kind = kind}); }
+  void done(int rank, Phase phase) { from(rank, from_rank::Done{.phase = phase}); }
   /// Both ranks answer until the world is active.
   void settle(std::int64_t newest_a = -1, std::int64_t newest_b = -1) {
     while (supervisor_->phase() != Phase::active) {
       const auto phase = supervisor_->phase();
-      from(
-          0,
-          {.kind = Kind::done, .phase = phase, .step = newest_a, .repeated = 2, .parts = {{0, 8}}});
+      from(0, from_rank::Done{
+                  .phase = phase, .newest = newest_a, .repeated = 2, .iterations = {{0, 8}}});
       EXPECT_EQ(supervisor_->phase(), phase) << "one rank's answer is not enough";
-      from(
-          1,
-          {.kind = Kind::done, .phase = phase, .step = newest_b, .repeated = 3, .parts = {{1, 9}}});
+      from(1, from_rank::Done{
+                  .phase = phase, .newest = newest_b, .repeated = 3, .iterations = {{1, 9}}});
     }
   }
   void commit(int rank, std::int64_t step) {
-    from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step});
+    from(rank, from_rank::Committed{.epoch = supervisor_->epoch(), .step = step});
   }
   void finish(int rank, std::int64_t step = 7) {
-    WorldMessage message{.kind = Kind::finished, .epoch = supervisor_->epoch()};
-    if (step != kAnyStep) message.parts = {{.rank = rank, .iteration = step}};
+    from_rank::Finished message{.epoch = supervisor_->epoch()};
+    if (step != kAnyStep) message.ends = {{rank, step}};
     from(rank, std::move(message));
   }
-  int sent(Kind kind) const {
-    return static_cast<int>(
-        std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
+  /// How many messages of this kind the supervisor has sent.
+  template <class Message>
+  int sent() const {
+    return static_cast<int>(std::count_if(sent_.begin(), sent_.end(), [](const auto& message) {
+      return std::holds_alternative<Message>(message);
+    }));
   }
+  /// The last message, which is of this kind: else the test throws.
+  template <class Message>
+  const Message& last() const {
+    return std::get<Message>(sent_.back());
+  }
+  const std::vector<Recovery>& reports() const { return last<from_supervisor::Activate>().reports; }
 
   TimePoint now_{};
-  std::vector<WorldMessage> sent_;
+  std::vector<SupervisorMessage> sent_;
   std::optional<WorldSupervisor> supervisor_;
 };
 
@@ -65,39 +79,36 @@ TEST_F(SupervisorByHand, StableIsTheOldestOfTheNewestCommits) {
   settle();
   commit(0, 0);
   commit(0, 10);
-  EXPECT_EQ(sent(Kind::stable), 0);
+  EXPECT_EQ(sent<Stable>(), 0);
   commit(1, 0);
-  ASSERT_EQ(sent_.back().kind, Kind::stable);
-  EXPECT_EQ(sent_.back().step, 0);
+  EXPECT_EQ(last<Stable>().step, 0);
   commit(1, 10);
-  EXPECT_EQ(sent_.back().step, 10);
+  EXPECT_EQ(last<Stable>().step, 10);
   commit(1, 0);
-  EXPECT_EQ(sent(Kind::stable), 2) << "it never goes back";
-  from(1, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
-  from(0, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
-  EXPECT_EQ(sent(Kind::stable), 2) << "of another epoch";
+  EXPECT_EQ(sent<Stable>(), 2) << "it never goes back";
+  from(1, from_rank::Committed{.epoch = supervisor_->epoch() + 1, .step = 99});
+  from(0, from_rank::Committed{.epoch = supervisor_->epoch() + 1, .step = 99});
+  EXPECT_EQ(sent<Stable>(), 2) << "of another epoch";
 }
 
 TEST_F(SupervisorByHand, RestoresTheNewestCommitThatAllHave) {
   settle();
   fault(1, "kill");
   settle(20, 10);
-  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& m) {
-    return m.kind == Kind::order && m.phase == Phase::restore;
+  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& message) {
+    const auto* const ordered = std::get_if<Order>(&message);
+    return ordered != nullptr && ordered->phase == Phase::restore;
   });
   ASSERT_NE(order, sent_.rend());
-  EXPECT_EQ(order->step, 10);
-  EXPECT_EQ(sent_.back().kind, Kind::activate);
-  EXPECT_EQ(sent_.back().step, 10);
-  EXPECT_EQ(sent_.back().epoch, 2u);
-  const auto reports = decode_reports(sent_.back().payload);
-  ASSERT_TRUE(reports.ok());
-  ASSERT_EQ(reports->size(), 1u);
-  EXPECT_EQ(reports->front().rank, 1);
-  EXPECT_EQ(reports->front().kind, "kill");
-  EXPECT_EQ(reports->front().epoch, 2u);
-  EXPECT_EQ(reports->front().iteration, 9);
-  EXPECT_EQ(reports->front().repeated_iterations, 3);
+  EXPECT_EQ(std::get<Order>(*order).step, 10);
+  EXPECT_EQ(last<Activate>().stable, 10);
+  EXPECT_EQ(last<Activate>().epoch, 2u);
+  ASSERT_EQ(reports().size(), 1u);
+  EXPECT_EQ(reports().front().rank, 1);
+  EXPECT_EQ(reports().front().kind, "kill");
+  EXPECT_EQ(reports().front().epoch, 2u);
+  EXPECT_EQ(reports().front().iteration, 9);
+  EXPECT_EQ(reports().front().repeated_iterations, 3);
 }
 
 TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
@@ -107,28 +118,26 @@ TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
   finish(1);  // on its way already
   settle();
   finish(1);
-  EXPECT_EQ(sent(Kind::all_finished), 0) << "rank 0 was rolled back";
+  EXPECT_EQ(sent<AllFinished>(), 0) << "rank 0 was rolled back";
   finish(0);
-  EXPECT_EQ(sent(Kind::all_finished), 1);
+  EXPECT_EQ(sent<AllFinished>(), 1);
   commit(0, 0);
   commit(1, 0);
-  EXPECT_EQ(sent_.back().kind, Kind::stable) << "the next run counts from its own first step";
+  EXPECT_EQ(sent<Stable>(), 1) << "the next run counts from its own first step";
 }
 
 TEST_F(SupervisorByHand, TellsWithWhichStepARunHasEnded) {
   settle();
   finish(0, 19);
   finish(1, 19);
-  ASSERT_EQ(sent_.back().kind, Kind::all_finished);
-  EXPECT_EQ(sent_.back().step, 19);
-  finish(0, kAnyStep);
+  EXPECT_EQ(last<AllFinished>().step, 19);
+  finish(0, kAnyStep);  // a spectator, or one that has left the run
   finish(1, 3);
-  ASSERT_EQ(sent_.back().kind, Kind::all_finished) << "a spectator, or one that has left the run";
-  EXPECT_EQ(sent_.back().step, 3);
+  EXPECT_EQ(last<AllFinished>().step, 3);
   finish(0, kAnyStep);
   finish(1, kAnyStep);
-  EXPECT_EQ(sent_.back().step, kAnyStep);
-  EXPECT_EQ(sent(Kind::all_finished), 3);
+  EXPECT_EQ(last<AllFinished>().step, kAnyStep);
+  EXPECT_EQ(sent<AllFinished>(), 3);
 }
 
 TEST_F(SupervisorByHand, RanksThatEndARunWithDifferentStepsDisagree) {
@@ -136,10 +145,9 @@ TEST_F(SupervisorByHand, RanksThatEndARunWithDifferentStepsDisagree) {
   finish(1, 40);
   EXPECT_FALSE(supervisor_->stopped());
   finish(0, 10);
-  ASSERT_EQ(sent_.back().kind, Kind::stop);
-  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::invalid));
+  EXPECT_EQ(last<Stop>().error.code, Errc::invalid);
   EXPECT_EQ(
-      sent_.back().text,
+      last<Stop>().error.message,
       "the ranks disagree on the end of the run: rank 0 has ended it with step 10, rank 1 with "
       "step 40");
 }
@@ -151,9 +159,8 @@ TEST_F(SupervisorByHand, ARankThatGoesOnBehindTheEndOfAnotherDisagrees) {
   finish(0, 12);
   EXPECT_FALSE(supervisor_->stopped());
   commit(1, 20);
-  ASSERT_EQ(sent_.back().kind, Kind::stop);
   EXPECT_EQ(
-      sent_.back().text,
+      last<Stop>().error.message,
       "the ranks disagree on the end of the run: rank 0 has ended it with step 12, rank 1 has "
       "gone on to a commit of step 20");
 }
@@ -166,34 +173,29 @@ TEST_F(SupervisorByHand, AFaultTakesTheEndsOfARunBack) {
   finish(0, 11);
   finish(1, 11);
   EXPECT_FALSE(supervisor_->stopped());
-  EXPECT_EQ(sent(Kind::all_finished), 1);
+  EXPECT_EQ(sent<AllFinished>(), 1);
 }
 
 TEST_F(SupervisorByHand, ARunThatARankLeavesIsToldOnceInWhateverPhase) {
   settle();
   const auto leave = [&](int rank, std::int64_t run) {
-    from(rank, {.kind = Kind::left,
-                .code = static_cast<std::uint32_t>(Errc::unsupported),
-                .step = run,
-                .text = "why"});
+    from(rank, from_rank::Left{.run = run, .error = {Errc::unsupported, 0, "why"}});
   };
   leave(1, 4);
-  ASSERT_EQ(sent_.back().kind, Kind::run_left);
-  EXPECT_EQ(sent_.back().rank, 1);
-  EXPECT_EQ(sent_.back().step, 4);
-  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::unsupported));
-  EXPECT_EQ(sent_.back().text, "why");
+  EXPECT_EQ(last<RunLeft>().rank, 1);
+  EXPECT_EQ(last<RunLeft>().run, 4);
+  EXPECT_EQ(last<RunLeft>().error.code, Errc::unsupported);
+  EXPECT_EQ(last<RunLeft>().error.message, "why");
   EXPECT_EQ(supervisor_->phase(), Phase::halt) << "the ranks have left it at different places";
   leave(0, 4);
-  EXPECT_EQ(sent(Kind::run_left), 1);
+  EXPECT_EQ(sent<RunLeft>(), 1);
   settle();
   EXPECT_EQ(supervisor_->epoch(), 2u);
-  const auto reports = decode_reports(sent_.back().payload);
-  ASSERT_EQ(reports->size(), 1u);
-  EXPECT_EQ(reports->front().kind, "left");
+  ASSERT_EQ(reports().size(), 1u);
+  EXPECT_EQ(reports().front().kind, "left");
   fault(0, "kill");
   leave(0, 5);
-  EXPECT_EQ(sent(Kind::run_left), 2);
+  EXPECT_EQ(sent<RunLeft>(), 2);
   settle();
   EXPECT_EQ(supervisor_->epoch(), 3u) << "the fault's recovery is enough";
 }
@@ -203,14 +205,12 @@ TEST_F(SupervisorByHand, AnEchoIsAFaultOnlyIfNothingElseComes) {
   fault(0, "communicator");
   fault(1, "segv");
   settle();
-  auto reports = decode_reports(sent_.back().payload);
-  ASSERT_EQ(reports->size(), 1u);
-  EXPECT_EQ(reports->front().kind, "segv");
+  ASSERT_EQ(reports().size(), 1u);
+  EXPECT_EQ(reports().front().kind, "segv");
   fault(0, "communicator");
   settle();
-  reports = decode_reports(sent_.back().payload);
-  ASSERT_EQ(reports->size(), 1u);
-  EXPECT_EQ(reports->front().kind, "communicator");
+  ASSERT_EQ(reports().size(), 1u);
+  EXPECT_EQ(reports().front().kind, "communicator");
 }
 
 TEST_F(SupervisorByHand, AnEchoOfAnEarlierRoundChangesNothing) {
@@ -219,7 +219,7 @@ TEST_F(SupervisorByHand, AnEchoOfAnEarlierRoundChangesNothing) {
   fault(1, "kill");
   settle();
   const auto round = supervisor_->round();
-  from(0, {.kind = Kind::fault, .round = old, .epoch = 1, .text = "communicator"});
+  from(0, from_rank::Fault{.round = old, .kind = "communicator"});
   EXPECT_EQ(supervisor_->phase(), Phase::active);
   EXPECT_EQ(supervisor_->round(), round);
 }
@@ -229,7 +229,7 @@ TEST_F(SupervisorByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
   fault(1, "kill");
   settle();
   // Rank 0 has restored in this round, but its activation is still on its way to it.
-  from(0, {.kind = Kind::fault, .phase = Phase::restore, .epoch = 1, .text = "communicator"});
+  fault(0, "communicator");
   EXPECT_EQ(supervisor_->phase(), Phase::halt)
       << "its communicator is broken: nobody else will say so";
 }
@@ -239,21 +239,19 @@ class WithStandbyWorld : public SupervisorByHand {
  protected:
   void form() {
     settle();
-    for (const int rank : {0, 1}) standby(rank, Errc::ok);
+    for (const int rank : {0, 1}) standby(rank, State::ready);
     prepare();
   }
-  void standby(int rank, Errc code) {
-    from(rank, {.kind = Kind::standby,
-                .epoch = supervisor_->epoch(),
-                .code = static_cast<std::uint32_t>(code)});
+  using State = from_rank::Standby::State;
+  void standby(int rank, State state) {
+    from(rank, from_rank::Standby{.epoch = supervisor_->epoch(), .state = state});
   }
   void prepare() {
-    for (const auto phase : {Phase::replace, Phase::form}) {
+    for (const auto step : {Preparation::contribute, Preparation::connect}) {
+      const auto formation = last<Prepare>().formation;
       for (const int rank : {0, 1})
-        from(rank, {.kind = Kind::prepared,
-                    .phase = phase,
-                    .epoch = supervisor_->epoch(),
-                    .formation = sent_.back().formation});
+        from(rank, from_rank::Prepared{
+                       .epoch = supervisor_->epoch(), .formation = formation, .step = step});
     }
     ASSERT_TRUE(supervisor_->standby_world().formed());
   }
@@ -261,9 +259,9 @@ class WithStandbyWorld : public SupervisorByHand {
   std::uint32_t promoted() {
     while (supervisor_->phase() != Phase::replace) {
       const auto phase = supervisor_->phase();
-      for (const int rank : {0, 1}) from(rank, {.kind = Kind::done, .phase = phase});
+      for (const int rank : {0, 1}) done(rank, phase);
     }
-    return sent_.back().formation;
+    return last<Order>().formation;
   }
 };
 
@@ -271,8 +269,8 @@ TEST_F(WithStandbyWorld, IsFormedAnewWithAnotherGroup) {
   form();
   for (int i = 0; i < 10; ++i) {  // more often than a formation that fails is tried
     for (const int rank : {0, 1}) {
-      standby(rank, Errc::stale);
-      standby(rank, Errc::ok);
+      standby(rank, State::stale);
+      standby(rank, State::ready);
       EXPECT_FALSE(supervisor_->standby_world().formed());
     }
     supervisor_->tick(now_ += std::chrono::seconds(2));
@@ -302,35 +300,30 @@ TEST_F(WithStandbyWorld, ADeathBesideADeadlineIsADeath) {
 
 TEST_F(SupervisorByHand, ACommunicatorHasTheContributionsOfItsOwnRoundAlone) {
   supervisor_.emplace(WorldSupervisor::Options{.size = 3, .shrink = true},
-                      [this](const WorldMessage& message) { sent_.push_back(message); });
+                      [this](const SupervisorMessage& message) { sent_.push_back(message); });
   supervisor_->start(now_);
   std::vector<std::size_t> roots;
   std::byte id{0};
   const auto form = [&] {
     while (supervisor_->phase() != Phase::active) {
-      const auto order = sent_.back();
-      if (order.phase == Phase::form) {
-        const auto blobs = decode_blobs(order.payload);
-        ASSERT_TRUE(blobs.ok());
-        roots.push_back(0);
-        for (const auto& blob : *blobs) roots.back() += blob.empty() ? 0 : 1;
-      }
+      const auto order = last<Order>();
+      if (order.phase == Phase::form) roots.push_back(order.contributions.given.size());
       const auto& out = order.excluded;
       const int first = std::binary_search(out.begin(), out.end(), 0) ? 1 : 0;
       for (int rank = 0; rank < 3; ++rank) {
-        WorldMessage done{.kind = Kind::done, .phase = order.phase};
+        from_rank::Done done{.phase = order.phase};
         if (order.phase == Phase::replace && rank == first) {
           id = static_cast<std::byte>(std::to_integer<int>(id) + 1);
-          done.parts = {{.rank = rank, .contribution = {id}}};
+          done.contributions = {{rank, {id}}};
         }
         from(rank, done);
       }
     }
   };
   form();
-  from(0, {.kind = Kind::failed, .text = "gone"});
+  from(0, from_rank::Failed{.error = {Errc::device_failed, 0, "gone"}});
   form();
-  from(0, {.kind = Kind::rejoin});
+  from(0, from_rank::Rejoin{});
   form();
   EXPECT_EQ(roots, (std::vector<std::size_t>{1, 1, 1}));
 }
@@ -338,40 +331,38 @@ TEST_F(SupervisorByHand, ACommunicatorHasTheContributionsOfItsOwnRoundAlone) {
 // An echo goes when its cause is heard of; what else has happened by then stays in the report.
 TEST_F(SupervisorByHand, ALossIsReportedWhateverIsHeardBeforeAndAfterIt) {
   supervisor_.emplace(WorldSupervisor::Options{.size = 3, .shrink = true},
-                      [this](const WorldMessage& message) { sent_.push_back(message); });
+                      [this](const SupervisorMessage& message) { sent_.push_back(message); });
   supervisor_->start(now_);
   const auto form = [&] {
     while (supervisor_->phase() != Phase::active) {
       const auto phase = supervisor_->phase();
-      for (int rank = 0; rank < 3; ++rank) from(rank, {.kind = Kind::done, .phase = phase});
+      for (int rank = 0; rank < 3; ++rank) done(rank, phase);
     }
   };
   form();
   fault(0, "communicator");
-  from(2, {.kind = Kind::failed, .text = "gone"});
+  from(2, from_rank::Failed{.error = {Errc::device_failed, 0, "gone"}});
   fault(1, "kill");
   form();
-  const auto reports = decode_reports(sent_.back().payload);
-  ASSERT_TRUE(reports.ok());
-  ASSERT_EQ(reports->size(), 2u);
-  EXPECT_EQ(reports->at(0).rank, 2);
-  EXPECT_EQ(reports->at(0).kind, kKindFailed);
-  EXPECT_EQ(reports->at(1).rank, 1);
-  EXPECT_EQ(reports->at(1).kind, "kill");
+  ASSERT_EQ(reports().size(), 2u);
+  EXPECT_EQ(reports()[0].rank, 2);
+  EXPECT_EQ(reports()[0].kind, kKindFailed);
+  EXPECT_EQ(reports()[1].rank, 1);
+  EXPECT_EQ(reports()[1].kind, "kill");
 }
 
 TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
-  from(0, {.kind = Kind::done, .phase = Phase::replace});
+  done(0, Phase::replace);
   supervisor_->tick(now_ += std::chrono::milliseconds(1000));
   EXPECT_EQ(supervisor_->phase(), Phase::replace) << "not yet";
   supervisor_->tick(now_ += std::chrono::milliseconds(1));
   EXPECT_EQ(supervisor_->phase(), Phase::halt);
-  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  done(0, Phase::halt);
   supervisor_->tick(now_ += std::chrono::milliseconds(1001));
   EXPECT_TRUE(supervisor_->stopped());
-  EXPECT_EQ(sent_.back().kind, Kind::stop);
-  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::timeout));
-  EXPECT_NE(sent_.back().text.find("waited for rank 1"), std::string::npos) << sent_.back().text;
+  const auto& error = last<Stop>().error;
+  EXPECT_EQ(error.code, Errc::timeout);
+  EXPECT_NE(error.message.find("waited for rank 1"), std::string::npos) << error.message;
   const auto count = sent_.size();
   fault(0, "kill");
   supervisor_->tick(now_ += std::chrono::seconds(100));
@@ -383,12 +374,12 @@ TEST_F(SupervisorByHand, RoundsAreBounded) {
   for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
     fault(1, "kill");
     for (const auto phase : {Phase::halt, Phase::quiesce}) {
-      from(0, {.kind = Kind::done, .phase = phase});
-      from(1, {.kind = Kind::done, .phase = phase});
+      done(0, phase);
+      done(1, phase);
     }
   }
   EXPECT_TRUE(supervisor_->stopped());
-  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::budget_exhausted));
+  EXPECT_EQ(last<Stop>().error.code, Errc::budget_exhausted);
   EXPECT_LE(supervisor_->round(), 18u);
 }
 
@@ -396,14 +387,13 @@ TEST_F(SupervisorByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
   settle();
   fault(1, "kill");
   const auto answer = [&](std::uint32_t round, Phase phase) {
-    from(0, {.kind = Kind::done, .phase = phase, .round = round});
-    from(1, {.kind = Kind::done, .phase = phase, .round = round});
+    for (const int rank : {0, 1}) from(rank, from_rank::Done{.round = round, .phase = phase});
   };
   answer(1, Phase::halt);
   answer(2, Phase::replace);
   EXPECT_EQ(supervisor_->phase(), Phase::halt);
-  from(0, {.kind = Kind::done, .phase = Phase::halt});
-  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  done(0, Phase::halt);
+  done(0, Phase::halt);
   EXPECT_EQ(supervisor_->phase(), Phase::halt) << "twice the same rank";
   answer(2, Phase::halt);
   EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
@@ -411,10 +401,7 @@ TEST_F(SupervisorByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
 
 TEST_F(SupervisorByHand, ForeignRanksAreIgnored) {
   settle();
-  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = 2, .text = "kill"},
-                       now_);
-  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = -1, .text = "kill"},
-                       now_);
+  for (const int rank : {2, -1}) fault(rank, "kill");
   EXPECT_EQ(supervisor_->phase(), Phase::active);
 }
 

@@ -310,7 +310,7 @@ void RunLoop::finish(std::int64_t step) {
   throw_error();
   (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_, step});
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run for the other ranks' end of it",
-                               Whereabouts::Sort::end_of_run);
+                               Awaits::end_of_run);
   finished_ = core_->status().wait_finished(number_);
   if (!finished_) throw Exception(kReformed);
   if (rehearsal_) rehearsal_->conclude();

@@ -35,7 +35,7 @@ rank_process::Whereabouts::Wait host_call(rank_process::WorldCore& core,
   core.whereabouts().count_host_call();
   return {core.whereabouts(),
           named,
-          rank_process::Whereabouts::Sort::host_call,
+          rank_process::Awaits::host_call,
           {number_of(group), ranks.calls(), &ranks.ranks()}};
 }
 

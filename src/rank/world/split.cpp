@@ -218,7 +218,7 @@ std::shared_ptr<GroupHandle> split(WorldCore& core, const HostGroup& parent,
     core.meet({choice.communicator, parent.calls() + 1, parent.ranks(), choice.name, "split"});
     parent.count_call();
     core.whereabouts().count_host_call();
-    const Whereabouts::Wait wait(core.whereabouts(), choice.name, Whereabouts::Sort::host_call);
+    const Whereabouts::Wait wait(core.whereabouts(), choice.name, Awaits::host_call);
     return parent.gather_text(with_head(mine, std::as_bytes(std::span(dropped))));
   }();
   for (std::size_t i = 0; i < said.size(); ++i) {

@@ -10,7 +10,7 @@
 
 #include <troupe/clock.hpp>
 
-#include "rank/protocol/message.hpp"
+#include "rank/protocol/host_call.hpp"
 
 namespace troupe::rank_process {
 
@@ -28,23 +28,19 @@ class Whereabouts {
     std::string text{};      ///< "in step 41 of a run"
     TimePoint since{};       ///< when it began to wait; 0: it does not
     std::int64_t step = -1;  ///< of the run; -1: in none
-    bool ended_run = false;  ///< it waits for the others to end their runs too
-    bool host_call = false;  ///< it waits for them in a host collective
+    Awaits awaits{};         ///< the sort of its oldest wait
   };
-  /// What a wait is about, where it matters.
-  enum class Sort { other, end_of_run, host_call, end_of_program };
-
   struct Entry {
     std::string what;
     TimePoint since;
-    Sort sort;
+    Awaits sort;
     HostTurn turn;
   };
 
   /// The program waits for other ranks while this lives.
   class Wait {
    public:
-    Wait(Whereabouts& where, std::string what, Sort sort = Sort::other, HostTurn turn = {})
+    Wait(Whereabouts& where, std::string what, Awaits sort = Awaits::other, HostTurn turn = {})
         : where_(&where) {
       const std::lock_guard lock(where_->mutex_);
       entry_ = where_->waits_.insert(where_->waits_.end(),
@@ -86,7 +82,7 @@ class Whereabouts {
   }
   [[nodiscard]] bool at_the_end() const {
     const std::lock_guard lock(mutex_);
-    return !waits_.empty() && waits_.front().sort == Sort::end_of_program;
+    return !waits_.empty() && waits_.front().sort == Awaits::end_of_program;
   }
   [[nodiscard]] Standing now() const {
     const std::lock_guard lock(mutex_);
@@ -101,8 +97,7 @@ class Whereabouts {
     const auto& oldest = waits_.front();
     standing.text = "waiting in " + oldest.what + (in_run.empty() ? "" : ", in " + in_run);
     standing.since = oldest.since;
-    standing.ended_run = oldest.sort == Sort::end_of_run;
-    standing.host_call = oldest.sort == Sort::host_call;
+    standing.awaits = oldest.sort;
     return standing;
   }
 

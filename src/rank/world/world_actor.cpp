@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "common/core/log.hpp"
-#include "common/wire/opened_library.hpp"
 #include "rank/exit_status.hpp"
 #include "rank/world/program_call.hpp"
 
@@ -55,8 +54,12 @@ WorldActor::WorldActor(WorldCore* core, std::shared_ptr<Probe> probe)
           {.rank = core->mpi().rank(),
            .tree = {.size = core->mpi().size()},
            .phase_timeout = core->options().phase_timeout},
-          [this](int to, const WorldMessage& message) { send_on(to, message); },
-          [this](const WorldMessage& message) { member_.receive(message); }),
+          [this](int to, const RankMessage& message) {
+            if (to == WorldRelay::kToSupervisor) return hear(message);
+            core_->send(to, message);
+          },
+          [this](int to, const SupervisorMessage& message) { core_->send(to, message); },
+          [this](const SupervisorMessage& message) { member_.receive(message); }),
       report_at_(core->options().stall_report),
       late_program_at_(core->options().stall_report) {
   if (core->mpi().rank() != 0) return;
@@ -68,11 +71,12 @@ WorldActor::WorldActor(WorldCore* core, std::shared_ptr<Probe> probe)
                                            .timeout = core->options().phase_timeout}},
       // By way of the transport: rank 0 hears it as the others do, and after this
       // has returned.
-      [core](const WorldMessage& message) { core->send(0, message); });
+      [core](const SupervisorMessage& message) { core->send(0, message); });
   inquiry_.emplace(core->mpi().size(),
-                   [core](const WorldMessage& message) { core->send(0, message); });
+                   [core](const SupervisorMessage& message) { core->send(0, message); });
   libraries_.emplace(core->mpi().size());
-  splits_.emplace([core](int rank, const WorldMessage& message) { core->send(rank, message); });
+  splits_.emplace(
+      [core](int rank, const SupervisorMessage& message) { core->send(rank, message); });
 }
 
 void WorldActor::on(Begin) {
@@ -134,40 +138,34 @@ void WorldActor::on(Deadline) {
 void WorldActor::on(FromNetwork message) {
   const auto decoded = decode_world_message(message.bytes);
   if (!decoded.ok()) return log::error("world", "{}", decoded.error().to_string());
-  using Kind = WorldMessage::Kind;
-  if (decoded->kind == Kind::split_agreed) {
-    core_->status().set_split_answer({decoded->formation, static_cast<std::uint64_t>(decoded->step),
-                                      static_cast<Errc>(decoded->code)});
-  } else if (decoded->kind == Kind::ask_call) {
-    answer_call();
-  } else if (decoded->kind < Kind::order) {
-    relay_.up(*decoded);
-  } else {
-    log::debug("world", "round {}: {}", decoded->round,
-               decoded->kind == Kind::order ? to_string(decoded->phase) : std::string_view("news"));
-    relay_.down(*decoded, context().now());
-    trace_.at(member_.phase());
-  }
+  if (const auto* const from_rank = std::get_if<RankMessage>(&*decoded))
+    return relay_.up(*from_rank);
+  const auto& said = std::get<SupervisorMessage>(*decoded);
+  if (const auto* const agreed = std::get_if<from_supervisor::SplitAgreed>(&said))
+    return core_->status().set_split_answer(*agreed);
+  if (std::holds_alternative<from_supervisor::AskCall>(said)) return answer_call();
+  if (const auto* const order = std::get_if<from_supervisor::Order>(&said))
+    log::debug("world", "round {}: {}", order->round, to_string(order->phase));
+  relay_.down(said, context().now());
+  trace_.at(member_.phase());
 }
 
-void WorldActor::send_on(int to, const WorldMessage& message) {
-  using Kind = WorldMessage::Kind;
-  if (to == WorldRelay::kToSupervisor &&
-      (message.kind == Kind::stalled || message.kind == Kind::standing)) {
-    inquiry_->receive(message, context().now());
-  } else if (to == WorldRelay::kToSupervisor &&
-             (message.kind == Kind::splitting || message.kind == Kind::split_given_up ||
-              message.kind == Kind::at_call)) {
-    report_disagreement(splits_->receive(message, context().now()));
-  } else if (to == WorldRelay::kToSupervisor && message.kind == Kind::library) {
-    if (const auto library = wire::decode_opened_library(message.text); library.ok())
-      libraries_->receive(message.rank, *library, context().now());
-  } else if (to == WorldRelay::kToSupervisor) {
-    supervisor_->receive(message, context().now());
-    tell_of_standby_world();
-  } else {
-    core_->send(to, message);
-  }
+void WorldActor::hear(const RankMessage& message) {
+  const auto now = context().now();
+  std::visit(
+      [&](const auto& said) {
+        if constexpr (requires { inquiry_->receive(said, now); }) {
+          inquiry_->receive(said, now);
+        } else if constexpr (requires { splits_->receive(said, now); }) {
+          report_disagreement(splits_->receive(said, now));
+        } else if constexpr (requires { said.library; }) {
+          libraries_->receive(said.rank, said.library, now);
+        } else {
+          supervisor_->receive(message, now);
+          tell_of_standby_world();
+        }
+      },
+      message);
 }
 
 void WorldActor::tell_of_standby_world() {
@@ -416,7 +414,7 @@ void WorldActor::look_at_progress() {
       member_.phase() != Phase::active)
     return;
   report_at_ = 2 * wait;
-  relay_.up({.kind = WorldMessage::Kind::stalled, .rank = core_->mpi().rank()});
+  relay_.up(from_rank::Stalled{core_->mpi().rank()});
 }
 
 void WorldActor::look_at_program() {
@@ -448,16 +446,13 @@ void WorldActor::answer(std::uint32_t inquiry) {
     text += command.empty() ? "" : ", its device in " + command;
   }
   core_->device().flight().dump("no progress");
-  relay_.up({.kind = WorldMessage::Kind::standing,
-             .rank = core_->mpi().rank(),
-             .formation = inquiry,
-             .step = where.step,
-             .repeated = where.ended_run                     ? kEndedRun
-                         : where.host_call                   ? kInHostCall
-                         : core_->whereabouts().at_the_end() ? kAtTheEnd
-                                                             : 0,
-             .detect_us = std::chrono::duration_cast<std::chrono::microseconds>(waited()).count(),
-             .text = text});
+  relay_.up(from_rank::Standing{
+      .rank = core_->mpi().rank(),
+      .inquiry = inquiry,
+      .text = text,
+      .step = where.step,
+      .waited_us = std::chrono::duration_cast<std::chrono::microseconds>(waited()).count(),
+      .awaits = where.awaits});
 }
 
 void WorldActor::report_inquiry() {
@@ -470,15 +465,15 @@ void WorldActor::report_inquiry() {
 
 /// Straight to rank 0.
 void WorldActor::answer_call() {
-  WorldMessage message{.kind = WorldMessage::Kind::at_call, .rank = core_->mpi().rank()};
-  if (const auto call = core_->whereabouts().call()) {
-    message.repeated = kInHostCall;
-    message.payload = encode(*call);
+  from_rank::AtCall answer{.rank = core_->mpi().rank()};
+  if (auto call = core_->whereabouts().call()) {
+    answer.awaits = Awaits::host_call;
+    answer.call = std::move(*call);
   } else if (core_->whereabouts().at_the_end()) {
-    message.repeated = kAtTheEnd;
-    message.text = core_->whereabouts().now().text;
+    answer.awaits = Awaits::end_of_program;
+    answer.place = core_->whereabouts().now().text;
   }
-  core_->send(0, message);
+  core_->send(0, answer);
 }
 
 void WorldActor::report_disagreement(const std::optional<SplitOrder::Finding>& finding) {
@@ -492,9 +487,7 @@ void WorldActor::report_disagreement(const std::optional<SplitOrder::Finding>& f
 /// Straight to rank 0: it is rare, and at the end of the program nobody relays any more.
 void WorldActor::tell_library(const OpenedLibrary& library) {
   if (library.stands_on.empty()) return;
-  core_->send(0, WorldMessage{.kind = WorldMessage::Kind::library,
-                              .rank = core_->mpi().rank(),
-                              .text = wire::encode(library)});
+  core_->send(0, from_rank::Library{core_->mpi().rank(), library});
 }
 
 void WorldActor::warn(const std::vector<std::string>& lines) {

@@ -120,7 +120,7 @@ class WorldActor
 
  private:
   // FollowerActions
-  void send(const WorldMessage& message) override { relay_.up(message); }
+  void send(const RankMessage& message) override { relay_.up(message); }
   void close_world() override;
   void halt(std::uint32_t round) override;
   void quiesce(std::uint32_t round) override;
@@ -172,7 +172,8 @@ class WorldActor
   void report_disagreement(const std::optional<SplitOrder::Finding>& finding);
   void tell_library(const OpenedLibrary& library);
   static void warn(const std::vector<std::string>& lines);
-  void send_on(int to, const WorldMessage& message);
+  /// A message for rank 0 itself, to the one there that it is for.
+  void hear(const RankMessage& message);
   void tell_of_standby_world();
   /// Whether word from this run, in this epoch, still counts.
   [[nodiscard]] bool counts(std::uint32_t epoch, std::uint32_t run) const;

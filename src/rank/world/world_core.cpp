@@ -120,8 +120,7 @@ void WorldCore::open_actors(Scheduler& scheduler) {
 }
 
 void WorldCore::leave_actors() {
-  const Whereabouts::Wait wait(whereabouts_, "the end of the program",
-                               Whereabouts::Sort::end_of_program);
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program", Awaits::end_of_program);
   (*actor_transport_)->leave();
   actors_->end(Error{Errc::stopped, 0, "the runtime has ended"});
 }
@@ -132,8 +131,7 @@ WorldCore::~WorldCore() {
     log::warn("world", "--rehearse has rehearsed nothing: the program has called no World::run");
   if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
-  const Whereabouts::Wait wait(whereabouts_, "the end of the program",
-                               Whereabouts::Sort::end_of_program);
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program", Awaits::end_of_program);
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
   if (status_.keeper() != nullptr) end_abandoned_runs();
   if (check_) check_->leave();
@@ -171,7 +169,7 @@ void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
 }
 
 void WorldCore::meet(const HostCall& call) {
-  const Whereabouts::Wait wait(whereabouts_, call.name, Whereabouts::Sort::host_call);
+  const Whereabouts::Wait wait(whereabouts_, call.name, Awaits::host_call);
   const auto agreed = agree_on_call(call);
   if (!agreed.ok() && agreed.code() == Errc::world_reformed) throw Exception(agreed.error());
   if (!agreed.ok()) throw WorldStopped(agreed.error());
@@ -180,13 +178,10 @@ void WorldCore::meet(const HostCall& call) {
 Result<void> WorldCore::agree_on_call(const HostCall& call) {
   if (call.ranks.size() < 2) return {};
   if (auto begun = status_.begin_split(); !begun) return begun;
-  WorldMessage message{
-      .kind = WorldMessage::Kind::splitting, .rank = mpi_->rank(), .payload = encode(call)};
-  send(0, message);
+  send(0, from_rank::Splitting{mpi_->rank(), call});
   if (const auto answer = status_.wait_for_split(call, true)) return *answer;
   // The others may have come meanwhile: rank 0 knows.
-  message.kind = WorldMessage::Kind::split_given_up;
-  send(0, message);
+  send(0, from_rank::SplitGivenUp{mpi_->rank()});
   return *status_.wait_for_split(call, false);
 }
 

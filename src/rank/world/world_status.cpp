@@ -205,7 +205,7 @@ void WorldStatus::stop(const Error& error) {
   changed_.notify_all();
 }
 
-void WorldStatus::set_split_answer(const SplitAnswer& answer) {
+void WorldStatus::set_split_answer(const from_supervisor::SplitAgreed& answer) {
   const std::lock_guard lock(mutex_);
   split_answer_ = answer;
   changed_.notify_all();

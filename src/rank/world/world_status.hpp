@@ -99,12 +99,7 @@ class WorldStatus {
   void fail_commit(const Error& error);
   /// The world has ended.
   void stop(const Error& error);
-  struct SplitAnswer {
-    std::uint32_t communicator = 0;
-    std::uint64_t number = 0;
-    Errc code{};
-  };
-  void set_split_answer(const SplitAnswer& answer);
+  void set_split_answer(const from_supervisor::SplitAgreed& answer);
   /// A fault that was ordered for this phase.
   [[nodiscard]] std::optional<memory::FaultKind> take_fault(Phase phase);
   void set_standby(bool ready);
@@ -272,10 +267,10 @@ class WorldStatus {
   };
   std::optional<Left> left_;  ///< the newest run that a rank has left by an error of its own
   std::optional<Restore> restore_;
-  std::optional<TimePoint> waits_since_;        ///< see recovery_waits_since()
-  std::optional<SplitAnswer> split_answer_;     ///< the newest
-  std::optional<std::int64_t> stopping_since_;  ///< see FollowerActions::stopping
-  std::unique_ptr<StateKeeper> keeper_;         ///< replaced by the program's thread alone
+  std::optional<TimePoint> waits_since_;                      ///< see recovery_waits_since()
+  std::optional<from_supervisor::SplitAgreed> split_answer_;  ///< the newest
+  std::optional<std::int64_t> stopping_since_;                ///< see FollowerActions::stopping
+  std::unique_ptr<StateKeeper> keeper_;  ///< replaced by the program's thread alone
 };
 
 }  // namespace troupe::rank_process
