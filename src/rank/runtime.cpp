@@ -398,8 +398,10 @@ int run_program(int argc, char** argv, const Program& program,
   if (asks) return answer(program, *config, mpi->rank() == 0);
   if (!usage.ok()) return complain(program, usage.error(), mpi->rank());
   int status = kExitSuccess;
+  std::chrono::nanoseconds patience{};
   try {
     Runtime runtime(argc, argv, *config);
+    patience = runtime.parts_->settings.stall_report;
     std::string unsaid;  // what rank 0 may not know of
     std::string reason;  // what rank 0 says, unless it does not come to that
     try {
@@ -434,6 +436,7 @@ int run_program(int argc, char** argv, const Program& program,
     end_the_job(program, mpi->rank());
   }
   if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
+  mpi->end_with(status, patience);
   return status;
 }
 

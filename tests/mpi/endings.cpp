@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include <mpi.h>
+
 #include "mpi_tests.hpp"
 
 namespace troupe::test {
@@ -15,7 +17,24 @@ void stop_one(Context& c) {
   if (c.first()) c.device().inject(memory::FaultKind::kill);
 }
 
+bool stands_in_finalize = false;
+
 }  // namespace
+}  // namespace troupe::test
+
+/// In the place of MPI's: after MPI's part one rank stands still in it, as some versions do.
+extern "C" int MPI_Finalize() {
+  const int outcome = PMPI_Finalize();
+  while (troupe::test::stands_in_finalize) ::pause();
+  return outcome;
+}
+
+namespace troupe::test {
+
+/// A rank that does not come back from MPI_Finalize ends with the status of its program.
+TROUPE_MPI_CASE(endless_finalize) {
+  stands_in_finalize = c.rank() == c.world().size() - 1;
+}
 
 /// A job that has ended ends, although a rank does not answer.
 TROUPE_MPI_CASE(silent_rank) {

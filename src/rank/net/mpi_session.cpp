@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -117,7 +120,35 @@ MpiSession::~MpiSession() {
       MPI_Comm_free(communicator);
     }
   }
-  if (finalise_) MPI_Finalize();
+  if (finalise_) finalise();
+}
+
+void MpiSession::finalise() const {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::thread clock;
+  if (patience_.count() > 0) {
+    clock = std::thread([&] {
+      std::unique_lock lock(mutex);
+      if (changed.wait_for(lock, patience_, [&] { return done; })) return;
+      std::fprintf(stderr,
+                   "[rank %d] MPI_Finalize has not returned for %lld s after the end of all ranks: "
+                   "this process ends without it\n",
+                   rank_,
+                   static_cast<long long>(
+                       std::chrono::duration_cast<std::chrono::seconds>(patience_).count()));
+      std::fflush(nullptr);
+      std::_Exit(status_);
+    });
+  }
+  MPI_Finalize();
+  {
+    const std::lock_guard lock(mutex);
+    done = true;
+  }
+  changed.notify_one();
+  if (clock.joinable()) clock.join();
 }
 
 std::shared_ptr<const HostGroup> MpiSession::make_group(std::vector<int> ranks, GroupTag tag,

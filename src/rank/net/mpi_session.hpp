@@ -62,6 +62,13 @@ class MpiSession {
   /// This rank's program has ended. Waits for that of all others, so long at most: false if some
   /// have not, or some are forsaken. The main thread, once.
   [[nodiscard]] bool all_have_ended(std::chrono::nanoseconds limit);
+  /// This rank's process ends with this status once MPI is finalised. If MPI_Finalize does not
+  /// return within `patience`, the process ends without it, and says so in one line: some versions
+  /// of MPI wait there for ever, rarely (Open MPI's issue 10117). 0: it is waited for.
+  void end_with(int status, std::chrono::nanoseconds patience) {
+    status_ = status;
+    patience_ = patience;
+  }
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);
   [[nodiscard]] static std::string library_version();
@@ -72,10 +79,13 @@ class MpiSession {
 
  private:
   MpiSession() = default;
+  void finalise() const;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, node_ = 0;
   int provided_threads_ = 0;
   bool finalise_ = false;
+  int status_ = 0;
+  std::chrono::nanoseconds patience_{};  ///< with MPI_Finalize
   std::unique_ptr<Communicators> communicators_;
   std::unique_ptr<const HostGroup> everyone_;
 };
