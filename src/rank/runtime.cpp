@@ -401,7 +401,9 @@ int run_program(int argc, char** argv, const Program& program,
   std::chrono::nanoseconds patience{};
   try {
     Runtime runtime(argc, argv, *config);
-    patience = runtime.parts_->settings.stall_report;
+    const auto& settings = runtime.parts_->settings;
+    if (settings.stall_report.count() > 0)
+      patience = settings.stall_report + settings.phase_timeout;
     std::string unsaid;  // what rank 0 may not know of
     std::string reason;  // what rank 0 says, unless it does not come to that
     try {

@@ -6,7 +6,7 @@
 
 namespace troupe::rank_process {
 
-/// What one rank gives to a communicator that is being formed.
+/// The contribution of one rank to a communicator that is being formed.
 struct RankContribution {
   std::int32_t rank = 0;
   std::vector<std::byte> bytes{};
@@ -14,7 +14,7 @@ struct RankContribution {
   friend bool operator==(const RankContribution&, const RankContribution&) = default;
 };
 
-/// What all ranks of the job give to a communicator. Ranks that give nothing cost nothing: with
+/// The contributions of all ranks of the job to a communicator. An empty one costs nothing: with
 /// NCCL one rank gives the unique id, and the others nothing.
 struct Contributions {
   static constexpr std::uint32_t kMaxRanks = 1u << 20;

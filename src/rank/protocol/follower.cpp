@@ -119,11 +119,8 @@ void WorldFollower::prepared(const DeviceDone& event) {
 
 void WorldFollower::device_event(const DeviceEvent& event) {
   if (std::holds_alternative<DeviceRevived>(event)) return actions_->send(from_rank::Rejoin{rank_});
-  if (const auto* health = std::get_if<DeviceHealth>(&event)) {
-    auto told = health->event;
-    told.rank = rank_;
-    return actions_->send(from_rank::Health{rank_, std::move(told)});
-  }
+  if (const auto* health = std::get_if<DeviceHealth>(&event))
+    return actions_->send(from_rank::Health{rank_, health->event});
   if (spectator_) return;  // nobody counts on its device
   if (std::holds_alternative<DeviceExhausted>(event)) return ask_to_stop();
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {

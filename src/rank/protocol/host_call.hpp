@@ -14,7 +14,7 @@ struct HostCall {
   std::string name{};                 ///< "split of group 3 (host collective 7)"
   std::string kind{};                 ///< "split", with what else has to be the same on all ranks
 
-  /// Whether both are one collective, each as a rank sees it.
+  /// True if both are one collective, each as a rank sees it.
   [[nodiscard]] bool is_same(const HostCall& other) const {
     return communicator == other.communicator && number == other.number && ranks == other.ranks &&
            kind == other.kind;

@@ -129,7 +129,7 @@ struct Withdraw {
 /// This rank's GPU reports on its health.
 struct Health {
   std::int32_t rank = 0;
-  HealthEvent event{};
+  HealthEvent event{};  ///< the supervisor enters the rank
 };
 /// A relay has waited long for the answers of these ranks.
 struct Late {

@@ -39,15 +39,13 @@ void WorldSupervisor::start(TimePoint now) {
 
 void WorldSupervisor::receive(const RankMessage& message, TimePoint now) {
   if (stopped_ || !is_of_world(message, options_.size)) return;
-  std::visit(
-      [&](const auto& said) {
-        if constexpr (requires { on(said, now); }) on(said, now);
-      },
-      message);
+  std::visit([&](const auto& said) { on(said, now); }, message);
 }
 
 void WorldSupervisor::on(const from_rank::Health& said, TimePoint) {
-  broadcast_(from_supervisor::HealthTold{said.event});
+  auto event = said.event;
+  event.rank = said.rank;
+  broadcast_(from_supervisor::HealthTold{std::move(event)});
 }
 
 void WorldSupervisor::on(const from_rank::StopAsked&, TimePoint) {

@@ -90,6 +90,13 @@ class WorldSupervisor {
   void on(const from_rank::Standby& standby, TimePoint now);
   void on(const from_rank::Prepared& prepared, TimePoint now);
   void on(const from_rank::Late& late, TimePoint now);
+  // Others on rank 0 hear these: Inquiry, SplitOrder and LibraryComparison.
+  void on(const from_rank::Stalled&, TimePoint) {}
+  void on(const from_rank::Standing&, TimePoint) {}
+  void on(const from_rank::Splitting&, TimePoint) {}
+  void on(const from_rank::SplitGivenUp&, TimePoint) {}
+  void on(const from_rank::AtCall&, TimePoint) {}
+  void on(const from_rank::Library&, TimePoint) {}
   /// The rank is no member from the next epoch on, which begins now.
   void exclude(std::int32_t rank, const char* kind, TimePoint now);
   void admit(TimePoint now);
