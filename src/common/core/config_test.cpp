@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime_variables.hpp"
+
 namespace troupe {
 namespace {
 
@@ -38,6 +40,7 @@ const std::vector<OptionSpec>& options() {
 class ConfigTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    test::forget_runtime_variables();
     std::string pattern =
         (std::filesystem::temp_directory_path() / "troupe_config_XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cstdlib>
+
+#include "runtime_variables.hpp"
 
 namespace troupe {
 namespace {
@@ -14,12 +15,7 @@ class SettingsOfAProgram : public ::testing::Test {
  protected:
   /// The machine's own are not looked at.
   SettingsOfAProgram() {
-    for (const auto& option : runtime_options()) {
-      auto variable = "TROUPE_" + option.name;
-      for (auto& letter : variable)
-        letter = letter == '-' ? '_' : static_cast<char>(std::toupper(letter));
-      ::unsetenv(variable.c_str());
-    }
+    test::forget_runtime_variables();
     ::setenv("TROUPE_SITE_CONFIG", "", 1);
   }
 
