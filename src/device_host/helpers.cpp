@@ -5,7 +5,12 @@
 namespace troupe::host {
 
 Helpers::~Helpers() {
+  join();
+}
+
+void Helpers::join() {
   for (auto& running : threads_) running.thread.join();
+  threads_.clear();
 }
 
 bool Helpers::start(Job job, WaitsFor waits_for) {

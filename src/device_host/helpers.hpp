@@ -34,6 +34,8 @@ class Helpers {
   /// True while a job runs that may wait for the device. If a graph were captured meanwhile, it
   /// would be void, and the job's call would fail: CUDA refuses to wait for a stream that captures.
   [[nodiscard]] bool may_wait_for_device() const;
+  /// Waits for the jobs that run. What they leave to do is not done any more.
+  void join();
   /// Runs what finished jobs left to do. True if there was any.
   bool run_finished();
   [[nodiscard]] int fd() const noexcept { return bell_.fd(); }

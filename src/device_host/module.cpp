@@ -16,12 +16,7 @@ extern "C" __attribute__((visibility("default"))) int troupe_device_host_run(
   const ipc::Socket control(UniqueFd(::dup(options->socket_fd)));
   auto host = host::DeviceHost::create(*options);
   if (!host.ok()) {
-    const auto& error = host.error();
-    (void)wire::send_control(control,
-                             {.kind = wire::ControlKind::fatal,
-                              .code = static_cast<std::uint32_t>(error.code),
-                              .native = error.native},
-                             error.message);
+    (void)wire::send_control(control, wire::from_host::Fatal{host.error(), false});
     return wire::kExitNoEngine;
   }
   return (*host)->run();

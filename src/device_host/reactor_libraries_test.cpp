@@ -112,12 +112,11 @@ TEST_F(Reactor, WaitsForWorkBeforeItIsQuiet) {
   submit(gemm(1, 2));
   await_answer(submit(multiply(6, 7)));
   ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
-  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  const auto quiesces = request(to_host::Quiesce{});
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done)
-      << "quiesced while a library was at work";
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok()) << "quiesced while a library was at work";
   script_.change([this] { script_.works = true; });
-  EXPECT_EQ(receive().head.request, requests_ - 1);
+  EXPECT_EQ(receive().request, quiesces);
 }
 
 TEST_F(Reactor, ALibraryThatFailsIsOpenedAnewUntilItIsGivenUp) {
@@ -181,37 +180,28 @@ TEST_F(Reactor, ALibraryThatIsHeldUpSaysSo) {
   EXPECT_EQ(header().held_up.load(), 0u);
 }
 
-/// A memfd of byte strings, as the rank sends them.
-UniqueFd packed(const std::vector<std::string>& texts) {
-  std::vector<std::vector<std::byte>> blobs;
-  for (const auto& text : texts) {
-    const auto bytes = std::as_bytes(std::span(text));
-    blobs.emplace_back(bytes.begin(), bytes.end());
-  }
-  return wire::pack_blobs(blobs).take();
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 TEST_F(Reactor, AKindThatRecursIsToldOnceAndPreparedWhereTheRankSaysSo) {
   script_.reached.store(true);
   for (int i = 0; i < 3; ++i) await_answer(submit(dot(0, 1)));
-  auto told = receive();
-  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
-  ASSERT_EQ(told.head.kind, wire::ControlKind::kind_recurs);
-  const auto record = packed({told.text});
+  const auto told = receive_other();
+  const auto* const kind = std::get_if<from_host::KindRecurs>(&told.message);
+  ASSERT_NE(kind, nullptr);
   script_.change([this] { script_.ran.clear(); });
-  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
-  send(request, record.get());
-  EXPECT_EQ(receive().head.request, request.request) << "the kind was told of once more, or more";
+  const auto prepares = request(to_host::Prepare{{kind->record}});
+  EXPECT_EQ(receive().request, prepares) << "the kind was told of once more, or more";
   EXPECT_TRUE(has_run("blas.dot"));
   EXPECT_GE(script_.scratch, 3u * 64);
   EXPECT_EQ(script_.given_back, 1);
 }
 
 TEST_F(Reactor, WhatIsNoRecordIsNotPreparedButAnswered) {
-  const auto nonsense = packed({"nonsense", ""});
-  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
-  send(request, nonsense.get());
-  EXPECT_EQ(receive().head.request, request.request);
+  const auto prepares = request(to_host::Prepare{{bytes_of("nonsense"), {}}});
+  EXPECT_EQ(receive().request, prepares);
 }
 
 TEST_F(Reactor, PreparingKeepsItsLibraryAndNoOther) {
@@ -244,18 +234,15 @@ TEST_F(Reactor, PreparingSaysWhatIsWrong) {
 
 TEST_F(Reactor, PlansThatAreMadeAreToldAndThoseOfOthersAdopted) {
   script_.reached.store(true);
-  const std::string text = "a plan";
-  const auto bytes = std::as_bytes(std::span(text));
-  script_.change([&] { script_.plans.emplace_back(bytes.begin(), bytes.end()); });
+  script_.change([&] { script_.plans.push_back(bytes_of("a plan")); });
   await_answer(submit(gemm(6, 7)));
-  auto told = receive();
-  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
-  ASSERT_EQ(told.head.kind, wire::ControlKind::plans_made);
-  const auto blobs = wire::unpack_blobs(told.fd.get()).take();
-  ASSERT_EQ(blobs.size(), 2u);
-  EXPECT_TRUE(std::equal(blobs[1].begin(), blobs[1].end(), bytes.begin(), bytes.end()));
-  const auto plan = packed({"blas", "another"});
-  send({.kind = wire::ControlKind::adopt_plans}, plan.get());
+  const auto told = receive_other();
+  const auto* const made = std::get_if<from_host::PlansMade>(&told.message);
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(made->library, "blas");
+  ASSERT_EQ(made->plans.size(), 1u);
+  EXPECT_EQ(made->plans[0], bytes_of("a plan"));
+  send(to_host::AdoptPlans{{{"blas", bytes_of("another")}}});
   EXPECT_TRUE(script_.await([this] { return script_.adopted == "blas another"; }));
 }
 

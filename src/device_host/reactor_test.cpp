@@ -9,26 +9,28 @@ TEST_F(Reactor, ACollectiveThatBreaksTheCommunicatorIsInFlightUntilDrained) {
   script_.collective = Error{Errc::peer_lost, 2, "ncclAllReduce: unhandled system error"};
   submit_all_reduce();
   const auto said = receive();
-  EXPECT_EQ(said.head.kind, wire::ControlKind::communicator_broken);
-  EXPECT_NE(said.text.find("unhandled system error"), std::string::npos) << said.text;
-  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  const auto* const broken = std::get_if<from_host::CommunicatorBroken>(&said.message);
+  ASSERT_NE(broken, nullptr);
+  EXPECT_NE(broken->what.find("unhandled system error"), std::string::npos) << broken->what;
+  const auto quiesces = request(to_host::Quiesce{});
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done)
-      << "quiesced before the lane was drained";
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok()) << "quiesced before the lane was drained";
   script_.reached.store(true);
   const auto quiesced = receive();
-  EXPECT_EQ(quiesced.head.kind, wire::ControlKind::done);
-  EXPECT_EQ(quiesced.head.request, requests_ - 1);
+  EXPECT_TRUE(is<from_host::Done>(quiesced));
+  EXPECT_EQ(quiesced.request, quiesces);
   EXPECT_FALSE(answered());
 }
 
 TEST_F(Reactor, RefusesMemoryThatComesWithoutItsDescriptor) {
-  for (const auto kind : {wire::ControlKind::map_slab, wire::ControlKind::map_pinned,
-                          wire::ControlKind::map_foreign, wire::ControlKind::connect}) {
-    const auto answer = ask({.kind = kind, .region = 2, .bytes = 2u << 20});
-    EXPECT_EQ(answer.head.kind, wire::ControlKind::failed);
+  const auto refuses = [this](auto map) {
+    const auto answer = ask(std::move(map));
+    ASSERT_FALSE(answer.ok());
     EXPECT_EQ(answer.error().message, "a control message came without its descriptor");
-  }
+  };
+  refuses(to_host::MapSlab{2, 2u << 20, {}});
+  refuses(to_host::MapPinned{2, 2u << 20, {}});
+  refuses(to_host::MapForeign{2, 2u << 20, {}});
 }
 
 // Nothing is answered by then, and whoever waits for a heart to stop waits for seconds.
@@ -38,8 +40,9 @@ TEST_F(Reactor, ALossIsToldOfWhileTheWorldIsHalted) {
   header().halts.fetch_add(1);
   script_.change([this] { script_.lost = Error{Errc::device_lost, 700, "an illegal address"}; });
   const auto said = receive();
-  EXPECT_EQ(said.head.kind, wire::ControlKind::fatal);
-  EXPECT_NE(said.text.find("an illegal address"), std::string::npos) << said.text;
+  const auto* const fatal = std::get_if<from_host::Fatal>(&said.message);
+  ASSERT_NE(fatal, nullptr);
+  EXPECT_NE(fatal->error.message.find("an illegal address"), std::string::npos);
   EXPECT_FALSE(answered());
 }
 
@@ -49,11 +52,11 @@ TEST_F(Reactor, NothingThatEndsAfterAHaltIsAnswered) {
   ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
   header().halts.fetch_add(1);
   script_.reached.store(true);
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
-  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok());
+  EXPECT_TRUE(ask(to_host::Quiesce{}).ok());
   EXPECT_FALSE(answered());
   const auto behind = submit(dot(0, 1));
-  send({.kind = wire::ControlKind::resume, .value = header().halts.load()});
+  send(to_host::Resume{header().halts.load()});
   EXPECT_EQ(await_answer(behind).code, 0u);
 }
 
@@ -66,38 +69,36 @@ TEST_F(Reactor, CommunicatorsAreGivenUpAlthoughItWaitsInALaunch) {
   ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
   header().halts.fetch_add(1);
   header().surrenders.advance();
-  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  EXPECT_TRUE(ask(to_host::Quiesce{}).ok());
   EXPECT_TRUE(script_.await([this] { return script_.given_up_in_time; }));
   EXPECT_FALSE(answered());
 }
 
 TEST_F(Reactor, AFaultThatWasOrderedShowsAlthoughNothingElseRuns) {
-  send({.kind = wire::ControlKind::suffer,
-        .value = static_cast<std::uint32_t>(memory::FaultKind::trap)});
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
+  send(to_host::Suffer{memory::FaultKind::trap});
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok());
   script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
-  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+  EXPECT_TRUE(is<from_host::Fatal>(receive()));
 }
 
 TEST_F(Reactor, AProbeIsAnsweredOnceItHasEnded) {
-  const auto request = ++requests_;
-  send({.kind = wire::ControlKind::probe, .request = request});
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
+  const auto probe = request(to_host::Probe{});
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok());
   script_.change([this] { script_.probe_ends = true; });
   const auto answer = receive();
-  EXPECT_EQ(answer.head.kind, wire::ControlKind::done);
-  EXPECT_EQ(answer.head.request, request);
+  EXPECT_TRUE(is<from_host::Done>(answer));
+  EXPECT_EQ(answer.request, probe);
 }
 
 TEST_F(Reactor, AProbeThatFindsTheErrorTellsOfTheLoss) {
   script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
-  send({.kind = wire::ControlKind::probe, .request = ++requests_});
-  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+  request(to_host::Probe{});
+  EXPECT_TRUE(is<from_host::Fatal>(receive()));
 }
 
 // When a communicator is given up, each collective that was launched takes its time to see it.
 TEST_F(Reactor, FewCollectivesAreLaunchedAhead) {
-  constexpr std::size_t kMany = 3 * DeviceHost::kCollectivesAhead;
+  constexpr std::size_t kMany = 3 * kCollectivesAhead;
   for (std::size_t i = 0; i < kMany; ++i) submit_all_reduce();
   submit(multiply(4, 5));  // passes those that wait
   ASSERT_TRUE(runs("vector.multiply"));
@@ -105,7 +106,7 @@ TEST_F(Reactor, FewCollectivesAreLaunchedAhead) {
     return static_cast<std::size_t>(
         std::count(script_.ran.begin(), script_.ran.end(), "collective.all_reduce"));
   };
-  script_.change([&] { EXPECT_EQ(launched(), DeviceHost::kCollectivesAhead); });
+  script_.change([&] { EXPECT_EQ(launched(), kCollectivesAhead); });
   script_.reached.store(true);
   EXPECT_TRUE(runs("collective.all_reduce", kMany));
 }
@@ -120,7 +121,7 @@ TEST_F(ReactorWithHostFunctions, TellsOfALossAlthoughNoneRuns) {
   submit_all_reduce();
   ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
   script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
-  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+  EXPECT_TRUE(is<from_host::Fatal>(receive()));
   EXPECT_FALSE(answered());
 }
 
@@ -139,7 +140,7 @@ TEST_F(Reactor, HasEachTransferOfAChannelWaitForItselfAlone) {
   EXPECT_EQ(await_answer(other).code, 0u);
   // The first one ends when the communicators are given up, and is waited for.
   script_.reached.store(true);
-  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  EXPECT_TRUE(ask(to_host::Quiesce{}).ok());
   const std::lock_guard lock(script_.mutex);
   EXPECT_EQ(script_.aborted, 1);
 }
@@ -147,10 +148,10 @@ TEST_F(Reactor, HasEachTransferOfAChannelWaitForItselfAlone) {
 TEST_F(ReactorWithHostFunctions, TellsOfALossWhileItQuiesces) {
   submit_all_reduce();
   ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
-  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  request(to_host::Quiesce{});
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
   script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
-  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+  EXPECT_TRUE(is<from_host::Fatal>(receive()));
 }
 
 /// On the reactor's thread and on that of a library that blocks.
@@ -167,12 +168,15 @@ TEST_F(Reactor, WhatIsGivenToTheEngineIsTracedByItsTicket) {
 }
 
 TEST_F(Reactor, WhatFindsNoMemoryTellsWhoHasIt) {
-  const auto refused =
-      ask({.kind = wire::ControlKind::make_slab, .region = 2, .bytes = 2ull << 30});
-  EXPECT_EQ(refused.head.kind, wire::ControlKind::failed);
-  EXPECT_EQ(refused.text, "no room (taken by this device host: slabs 2 MiB, blas 64 MiB)");
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).text,
-            "slabs 2097152\nblas 67108864\nnothing 5\n");
+  const auto refused = ask(to_host::MakeSlab{2, 2ull << 30});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "no room (taken by this device host: slabs 2 MiB, blas 64 MiB)");
+  const auto use = ask(to_host::TellMemoryUse{});
+  ASSERT_TRUE(use.ok());
+  std::string text;
+  for (const auto& [cause, bytes] : use->parts) text += cause + " " + std::to_string(bytes) + " ";
+  EXPECT_EQ(text, "slabs 2097152 blas 67108864 nothing 5 ");
 }
 
 class SlowReactor : public Reactor {
@@ -183,18 +187,14 @@ class SlowReactor : public Reactor {
 // Both the start of the device host and connect want it.
 TEST_F(SlowReactor, OpensTheCollectiveLaneOnce) {
   ASSERT_TRUE(script_.await([this] { return script_.opened == 1; }));
-  const auto contribution = ask({.kind = wire::ControlKind::contribute, .rank = 0, .size = 1});
-  ASSERT_EQ(contribution.head.kind, wire::ControlKind::contribution);
-  const auto contributions =
-      wire::pack_blobs(wire::unpack_blobs(contribution.fd.get()).take()).take();
-  const auto request = ++requests_;
-  send({.kind = wire::ControlKind::connect, .request = request, .rank = 0, .size = 1},
-       contributions.get());
-  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
+  const auto contributed = ask(to_host::Contribute{0, 1, {}});
+  ASSERT_TRUE(contributed.ok());
+  const auto connects = request(to_host::Connect{0, 1, {contributed->contribution}, {}});
+  EXPECT_TRUE(ask(to_host::TellMemoryUse{}).ok());
   script_.change([this] { script_.lanes_open = true; });
   const auto connected = receive();
-  EXPECT_EQ(connected.head.kind, wire::ControlKind::done);
-  EXPECT_EQ(connected.head.request, request);
+  EXPECT_TRUE(is<from_host::Done>(connected));
+  EXPECT_EQ(connected.request, connects);
   EXPECT_EQ(script_.opened, 1);
   script_.reached.store(true);
 }

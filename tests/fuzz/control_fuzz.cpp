@@ -1,8 +1,5 @@
-// Whatever the bytes, a control message between a rank and its device host is refused or keeps its
-// promises; and so are packed contributions and what they say of groups.
-#include <sys/mman.h>
-#include <unistd.h>
-
+// Whatever the bytes, a message between a rank and its device host is refused or keeps its
+// promises; and so is what ranks contribute to communicators.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -16,31 +13,48 @@
 using namespace troupe;
 using namespace troupe::wire;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto bytes = std::as_bytes(std::span(data, size));
+namespace {
+
+std::pair<ipc::Socket, ipc::Socket>& sockets() {
   static auto pair = ipc::Socket::make_pair();
   check(pair.ok(), "socketpair");
+  return *pair;
+}
+
+/// Sends the bytes, and what was made of them once more: it is the same.
+template <class Receive>
+void cross(std::span<const std::byte> bytes, Receive receive) {
+  auto& [near, far] = sockets();
+  check(near.send(bytes).ok(), "send");
+  const auto got = receive(far);
+  check(got.ok() || got.code() == Errc::internal, "a malformed message is Errc::internal");
+  if (!got.ok()) return;
+  check(got->has_value(), "the message is there");
+  if (!(*got)->whole.ok()) return;  // its descriptor is missing
+  check(send_control(near, (*got)->message, (*got)->request).ok(), "it can be sent");
+  const auto again = far.receive();
+  check(again.ok() && again->has_value(), "it comes");
+  check(std::equal(bytes.begin(), bytes.end(), (*again)->bytes.begin(), (*again)->bytes.end()),
+        "nothing is added or lost");
+}
+
+/// The packet of a message of this kind, with these bytes as its fields.
+std::vector<std::byte> packet_of(std::uint32_t kind, std::span<const std::byte> fields) {
+  std::vector<std::byte> packet(16);
+  packet[0] = std::byte{9};  // the request
+  std::memcpy(packet.data() + 8, &kind, sizeof kind);
+  packet.insert(packet.end(), fields.begin(), fields.end());
+  return packet;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
   if (size > 0 && size <= ipc::Socket::kMaxPacket) {  // an empty packet says the peer has left
-    check(pair->first.send(bytes).ok(), "send");
-    const auto got = receive_control(pair->second);
-    check(got.ok() || got.code() == Errc::internal, "a malformed message is Errc::internal");
-    if (got.ok()) {
-      check(got->has_value(), "the message is there");
-      check(sizeof(Control) + (*got)->text.size() == size && !(*got)->fd,
-            "nothing is added or lost");
-    }
+    cross(bytes, receive_from_rank);
+    cross(bytes, receive_from_host);
   }
-  const UniqueFd file(::memfd_create("blobs", MFD_CLOEXEC));
-  check(::write(file.get(), data, size) == static_cast<ssize_t>(size), "write");
-  const auto blobs = unpack_blobs(file.get());
-  check(blobs.ok() || blobs.code() == Errc::internal, "malformed contributions are Errc::internal");
-  std::size_t total = 0;
-  if (blobs.ok()) {
-    for (const auto& blob : *blobs) total += sizeof(std::uint64_t) + blob.size();
-  }
-  check(total <= size, "no more comes out than is in it");
-  if (const auto groups = decode_groups(bytes); groups.ok())
-    check(encode_groups(*groups).size() == size, "groups are what they were");
   if (const auto contribution = decode_contribution(bytes); contribution.ok())
     check(encode_contribution(*contribution).size() == size, "a contribution is what it was");
   return 0;
@@ -48,23 +62,26 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::vector<std::byte>> fuzz_seeds() {
   std::vector<std::vector<std::byte>> seeds;
-  constexpr std::string_view kText = "what happened";
-  for (std::uint32_t kind = 0; kind <= static_cast<std::uint32_t>(ControlKind::communicator_broken);
-       ++kind) {
-    for (const auto text : {kText, std::string_view()}) {
-      Control head{.kind = static_cast<ControlKind>(kind), .region = 3, .request = 9};
-      head.text_bytes = static_cast<std::uint32_t>(text.size());
-      auto& packet = seeds.emplace_back(sizeof head + text.size());
-      std::memcpy(packet.data(), &head, sizeof head);
-      std::copy(text.begin(), text.end(), reinterpret_cast<char*>(packet.data() + sizeof head));
-    }
+  const std::vector<std::byte> some(24);
+  constexpr auto kKinds = static_cast<std::uint32_t>(
+      std::max(std::variant_size_v<ToHost>, std::variant_size_v<FromHost>));
+  for (std::uint32_t kind = 0; kind <= kKinds; ++kind) {
+    for (const std::size_t length : {0, 4, 8, 12, 16, 24})
+      seeds.push_back(packet_of(kind, std::span(some).first(length)));
   }
-  seeds.push_back(
-      encode_groups(std::vector<FormingGroup>{{3, GroupState::held, {2, 0}}, {4, {}, {1}}}));
+  auto& [near, far] = sockets();
+  const auto add = [&](const auto& message) {
+    check(send_control(near, message, 3).ok(), "send");
+    seeds.push_back((*far.receive())->bytes);
+  };
+  const std::vector<FormingGroup> groups{{3, GroupState::held, {2, 0}}, {4, {}, {1}}};
+  add(ToHost(to_host::Contribute{1, 4, groups}));
+  add(ToHost(to_host::Connect{1, 2, {some, {}}, groups}));
+  add(ToHost(to_host::AdoptPlans{{{"dnn", some}, {"fft", {}}}}));
+  add(FromHost(from_host::LibraryOpened{{"dnn", {{"oneDNN", "2.6.0", "/opt/some where"}}}}));
+  add(FromHost(from_host::Fatal{{Errc::device_lost, -700, "what happened"}, true}));
+  add(FromHost(from_host::MemoryUse{{{"slabs", 5}, {"blas", 6}}, 7}));
   seeds.push_back(
       encode_contribution(Contribution{{kWorld, GroupState::held, seeds.front()}, {2, {}, {}}}));
-  const std::uint64_t packed[] = {3, 8, 1, 0, 16, 2, 3};
-  const auto view = std::as_bytes(std::span(packed));
-  seeds.emplace_back(view.begin(), view.end());
   return seeds;
 }

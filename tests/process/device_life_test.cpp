@@ -340,12 +340,10 @@ TEST(End, OfADeviceLeavesNoPromiseBehind) {
   ASSERT_TRUE(memory.ok());
   ASSERT_EQ(::kill(active_host(), SIGSTOP), 0);
   const auto mapped = rig.core().map_apart(memory->where);
-  wire::ControlMessage failure;
-  failure.head = {.kind = wire::ControlKind::fatal,
-                  .code = static_cast<std::uint32_t>(Errc::device_failed)};
-  failure.text = "off the bus";
+  wire::FromDeviceHost failure;
+  failure.message = wire::from_host::Fatal{{Errc::device_failed, 0, "off the bus"}, false};
   rig.core().tell(rank_process::device_message::FromHost{
-      1, std::make_shared<wire::ControlMessage>(std::move(failure))});
+      1, std::make_shared<wire::FromDeviceHost>(std::move(failure))});
   ASSERT_TRUE(mapped.wait_for(kDeadline)) << "whoever waits for it waits for ever";
   EXPECT_EQ(mapped.wait().code(), Errc::device_failed);
 }

@@ -9,7 +9,7 @@
 #   src/plugin/                what libraries outside the tree include: common/wire/checker.hpp and the engines' library.hpp;
 #                              of it src/device_host/engine/outside.cpp includes module.hpp, and nothing else anything
 #   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
-#                              of either. own_operations.cpp and sequences.cpp alone include a library's header: nothing else names an
+#                              of either. own_operations and sequences.cpp alone include a library's header: nothing else names an
 #                              operation
 #   src/lib/NAME/              no rank/, no other library; CUDA in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh only, NCCL and
 #                              Gloo in the halves of lib/collective/ only. Of device_host/ the halves NAME_cpu.cpp include
@@ -93,7 +93,7 @@ forbid src/common '"(rank|device_host)/' "common stands below both processes"
 operations='<troupe/lib/(operation|operation_info|outside|overlap|submit|fault_kind)\.hpp>'
 for tower in common device_host; do
   report "$(includes src/$tower | grep ':<troupe/lib/' | grep -vE "^[^:]*:[0-9]+:$operations" |
-    grep -vE '^src/device_host/(own_operations|sequences)\.cpp:' || true)" "only libraries, and who submits them, know operations"
+    grep -vE '^src/device_host/(intake/own_operations|sequences/sequences)\.[ch]pp:' || true)" "only libraries, and who submits them, know operations"
 done
 forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"

@@ -12,6 +12,9 @@
 
 namespace troupe::host {
 
+namespace to_host = wire::to_host;
+namespace from_host = wire::from_host;
+
 template <Operation Op>
 std::vector<std::byte> record_of(const Op& op, std::uint64_t ticket = 0, std::uint32_t epoch = 0,
                                  const std::vector<std::byte>& data = {}) {
@@ -57,10 +60,9 @@ class Reactor : public ::testing::Test {
                                     .flight_fd = ::dup(flight.fd())};
     host_ = DeviceHost::create(options).take();
     thread_ = std::thread([this] { (void)host_->run(); });
-    EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);
-    EXPECT_EQ(ask({.kind = wire::ControlKind::promote}).head.kind, wire::ControlKind::done);
-    EXPECT_EQ(ask({.kind = wire::ControlKind::make_slab, .region = 1, .bytes = 2u << 20}).head.kind,
-              wire::ControlKind::slab_made);
+    EXPECT_TRUE(is<from_host::Ready>(receive()));
+    EXPECT_TRUE(ask(to_host::Promote{}).ok());
+    EXPECT_TRUE(ask(to_host::MakeSlab{1, 2u << 20}).ok());
   }
   ~Reactor() override {
     script_.change([this] { script_.lanes_open = script_.blas_opens = script_.works = true; });
@@ -73,26 +75,43 @@ class Reactor : public ::testing::Test {
   [[nodiscard]] wire::PortHeader& header() const {
     return *reinterpret_cast<wire::PortHeader*>(segment_.data());
   }
-  void send(const wire::Control& message, int fd = -1) {
-    EXPECT_TRUE(wire::send_control(socket_, message, {}, fd).ok());
+  void send(const wire::ToHost& message, std::uint64_t request = 0) {
+    EXPECT_TRUE(wire::send_control(socket_, message, request).ok());
   }
-  wire::ControlMessage receive() {
+  /// Its number.
+  std::uint64_t request(const wire::ToHost& message) {
+    send(message, ++requests_);
+    return requests_;
+  }
+  wire::FromDeviceHost receive() {
     pollfd readable{socket_.fd(), POLLIN, 0};
     EXPECT_EQ(::poll(&readable, 1, 30'000), 1) << "nothing comes";
-    auto message = wire::receive_control(socket_);
+    auto message = wire::receive_from_host(socket_);
     EXPECT_TRUE(message.ok() && message->has_value());
-    return message.ok() && *message ? std::move(**message) : wire::ControlMessage();
+    return message.ok() && *message ? std::move(**message) : wire::FromDeviceHost();
   }
-  /// The answer, which must be the next message but for libraries that were opened.
-  wire::ControlMessage ask(wire::Control message) {
-    message.request = ++requests_;
-    send(message);
-    auto answer = receive();
-    while (answer.head.kind == wire::ControlKind::library_opened ||
-           answer.head.kind == wire::ControlKind::kind_recurs)
-      answer = receive();
-    EXPECT_EQ(answer.head.request, message.request);
-    return answer;
+  /// The next message but for libraries that were opened.
+  wire::FromDeviceHost receive_other() {
+    auto message = receive();
+    while (is<from_host::LibraryOpened>(message)) message = receive();
+    return message;
+  }
+  template <class Kind>
+  static bool is(const wire::FromDeviceHost& message) {
+    return std::holds_alternative<Kind>(message.message);
+  }
+  /// The answer, which must be the next message but for libraries that were opened and kinds that
+  /// recur.
+  template <class Request>
+  Result<typename Request::Answer> ask(Request message) {
+    const auto number = request(wire::ToHost(std::move(message)));
+    auto answer = receive_other();
+    while (is<from_host::KindRecurs>(answer)) answer = receive_other();
+    EXPECT_EQ(answer.request, number);
+    if (auto* const failed = std::get_if<from_host::Failed>(&answer.message)) return failed->error;
+    auto* const expected = std::get_if<typename Request::Answer>(&answer.message);
+    if (expected != nullptr) return std::move(*expected);
+    return Error{Errc::internal, 0, "another answer"};
   }
   void submit_all_reduce() {
     const Operand x{.region = 1, .buffer = 1, .bytes = 64};

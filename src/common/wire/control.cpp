@@ -7,120 +7,144 @@
 
 #include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
+#include "common/wire/wire_fields.hpp"
 
 namespace troupe::wire {
-
 namespace {
 
-bool brings_descriptor(ControlKind kind) {
-  switch (kind) {
-    case ControlKind::map_slab:
-    case ControlKind::map_pinned:
-    case ControlKind::map_foreign:
-    case ControlKind::connect:
-    case ControlKind::connect_group:
-    case ControlKind::slab_made:
-    case ControlKind::adopt_plans:
-    case ControlKind::prepare:
-    case ControlKind::plans_made:
-    case ControlKind::contribution: return true;
-    default: return false;
-  }
+/// In front of the fields. A message that is longer than a packet comes in a file.
+struct Head {
+  std::uint64_t request = 0;
+  std::uint32_t kind = 0;  ///< index in the variant
+  std::uint32_t in_file = 0;
+};
+static_assert(sizeof(Head) == 16);
+constexpr std::size_t kMostInPacket = ipc::Socket::kMaxPacket - sizeof(Head);
+
+/// Its field that is a descriptor; nullptr: it has none.
+template <class Kind>
+auto* descriptor_in(Kind& message) {
+  using Found = std::conditional_t<std::is_const_v<Kind>, const Descriptor, Descriptor>;
+  Found* found = nullptr;
+  for_each_field(message, [&found](auto& field) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Descriptor>) found = &field;
+  });
+  return found;
 }
 
-}  // namespace
-
-Result<void> ControlMessage::check_descriptor() const {
-  if (fd || !brings_descriptor(head.kind)) return {};
-  if (fd_lost) return ipc::no_descriptor_left("a descriptor between a rank and its device host");
-  return Error{Errc::internal, 0, "a control message came without its descriptor"};
-}
-
-Result<void> send_control(const ipc::Socket& socket, Control head, std::string_view text, int fd) {
-  text = text.substr(0, kMaxControlText);
-  head.text_bytes = static_cast<std::uint32_t>(text.size());
-  std::vector<std::byte> packet(sizeof head + text.size());
-  std::memcpy(packet.data(), &head, sizeof head);
-  if (!text.empty()) std::memcpy(packet.data() + sizeof head, text.data(), text.size());
-  return socket.send(packet, fd);
-}
-
-Result<std::optional<ControlMessage>> receive_control(const ipc::Socket& socket) {
-  auto packet = socket.receive();
-  if (!packet) return packet.error();
-  if (!*packet) return std::optional<ControlMessage>{};
-  auto& bytes = (*packet)->bytes;
-  ControlMessage message;
-  if (bytes.size() < sizeof message.head)
-    return Error{Errc::internal, 0, "a control message is too short"};
-  std::memcpy(&message.head, bytes.data(), sizeof message.head);
-  if (message.head.text_bytes != bytes.size() - sizeof message.head ||
-      message.head.kind > ControlKind::communicator_broken) {
-    return Error{Errc::internal, 0, "a control message is malformed"};
-  }
-  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof message.head,
-                      message.head.text_bytes);
-  message.fd = std::move((*packet)->fd);
-  message.fd_lost = (*packet)->fd_lost;
-  return std::optional<ControlMessage>(std::move(message));
-}
-
-Result<UniqueFd> pack_blobs(const std::vector<std::vector<std::byte>>& blobs) {
-  std::vector<std::byte> packed;
-  const auto append = [&](const void* data, std::size_t bytes) {
-    const auto* first = static_cast<const std::byte*>(data);
-    packed.insert(packed.end(), first, first + bytes);
-  };
-  const std::uint64_t count = blobs.size();
-  append(&count, sizeof count);
-  for (const auto& blob : blobs) {
-    const std::uint64_t bytes = blob.size();
-    append(&bytes, sizeof bytes);
-    append(blob.data(), blob.size());
-  }
-  UniqueFd fd(::memfd_create("troupe-blobs", MFD_CLOEXEC));
+Result<UniqueFd> file_of(std::span<const std::byte> bytes) {
+  UniqueFd fd(::memfd_create("troupe-message", MFD_CLOEXEC));
   if (!fd) return ipc::system_error("memfd_create");
-  std::size_t written = 0;
-  while (written < packed.size()) {
-    const auto step = ::write(fd.get(), packed.data() + written, packed.size() - written);
-    if (step < 0) return ipc::system_error("write");
-    written += static_cast<std::size_t>(step);
+  while (!bytes.empty()) {
+    const auto written = ::write(fd.get(), bytes.data(), bytes.size());
+    if (written < 0) return ipc::system_error("write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
   return fd;
 }
 
-Result<std::vector<std::vector<std::byte>>> unpack_blobs(int fd) {
-  const Error malformed{Errc::internal, 0, "packed contributions are malformed"};
+Result<std::vector<std::byte>> bytes_in(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return ipc::system_error("fstat");
-  std::vector<std::byte> packed(static_cast<std::size_t>(info.st_size));
-  std::size_t got = 0;
-  while (got < packed.size()) {
-    const auto step =
-        ::pread(fd, packed.data() + got, packed.size() - got, static_cast<off_t>(got));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
+  for (std::size_t got = 0; got < bytes.size();) {
+    const auto step = ::pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
     if (step < 0) return ipc::system_error("pread");
-    if (step == 0) return malformed;
+    if (step == 0) return Error{Errc::internal, 0, "a control message is cut off"};
     got += static_cast<std::size_t>(step);
   }
-  std::size_t at = 0;
-  const auto number = [&]() -> std::uint64_t {
-    std::uint64_t value = ~std::uint64_t{0};
-    if (packed.size() - at < sizeof value) return value;
-    std::memcpy(&value, packed.data() + at, sizeof value);
-    at += sizeof value;
-    return value;
-  };
-  const auto count = number();
-  if (count > packed.size()) return malformed;
-  std::vector<std::vector<std::byte>> blobs;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto bytes = number();
-    if (bytes > packed.size() - at) return malformed;
-    blobs.emplace_back(packed.begin() + static_cast<std::ptrdiff_t>(at),
-                       packed.begin() + static_cast<std::ptrdiff_t>(at + bytes));
-    at += bytes;
+  return bytes;
+}
+
+template <class Message>
+Result<void> send_any(const ipc::Socket& socket, const Message& message, std::uint64_t request) {
+  FieldWriter writer;
+  int fd = -1;
+  std::visit(
+      [&](const auto& kind) {
+        writer.put(kind);
+        if (const auto* const descriptor = descriptor_in(kind)) fd = descriptor->get();
+      },
+      message);
+  auto fields = writer.take();
+  Head head{request, static_cast<std::uint32_t>(message.index()), 0};
+  UniqueFd file;
+  if (fields.size() > kMostInPacket) {
+    auto made = file_of(fields);
+    if (!made) return made.error();
+    file = std::move(*made);
+    fd = file.get();
+    head.in_file = 1;
+    fields.clear();
   }
-  return blobs;
+  std::vector<std::byte> packet(sizeof head + fields.size());
+  std::memcpy(packet.data(), &head, sizeof head);
+  if (!fields.empty()) std::memcpy(packet.data() + sizeof head, fields.data(), fields.size());
+  return socket.send(packet, fd);
+}
+
+/// Why a descriptor is missing.
+Error without_descriptor(const ipc::Packet& packet) {
+  if (packet.fd_lost)
+    return ipc::no_descriptor_left("a descriptor between a rank and its device host");
+  return {Errc::internal, 0, "a control message came without its descriptor"};
+}
+
+template <class Message>
+Result<std::optional<Received<Message>>> receive_any(const ipc::Socket& socket) {
+  const Error malformed{Errc::internal, 0, "a control message is malformed"};
+  auto received = socket.receive();
+  if (!received) return received.error();
+  if (!*received) return std::optional<Received<Message>>{};
+  auto& packet = **received;
+  Head head;
+  if (packet.bytes.size() < sizeof head) return malformed;
+  std::memcpy(&head, packet.bytes.data(), sizeof head);
+  std::span<const std::byte> fields = std::span(packet.bytes).subspan(sizeof head);
+  if (head.in_file > 1 || (head.in_file == 1 && !fields.empty())) return malformed;
+  std::optional<Received<Message>> got(std::in_place);
+  got->request = head.request;
+  std::vector<std::byte> file;
+  if (head.in_file == 1) {
+    auto bytes = packet.fd ? bytes_in(packet.fd.get())
+                           : Result<std::vector<std::byte>>(without_descriptor(packet));
+    if (bytes.ok()) {
+      file = std::move(*bytes);
+      fields = file;
+    } else {
+      got->whole = bytes.error();
+    }
+  }
+  FieldReader reader(fields);
+  const bool known = emplace_alternative(head.kind, got->message, [&](auto& kind) {
+    if (!got->whole.ok()) return;
+    reader.get(kind);
+    auto* const descriptor = descriptor_in(kind);
+    if (descriptor == nullptr) return;
+    if (!packet.fd) got->whole = without_descriptor(packet);
+    *descriptor = Descriptor(std::move(packet.fd));
+  });
+  if (!known || !reader.complete()) return malformed;
+  return got;
+}
+
+}  // namespace
+
+Result<void> send_control(const ipc::Socket& socket, const ToHost& message, std::uint64_t request) {
+  return send_any(socket, message, request);
+}
+
+Result<void> send_control(const ipc::Socket& socket, const FromHost& message,
+                          std::uint64_t request) {
+  return send_any(socket, message, request);
+}
+
+Result<std::optional<FromRank>> receive_from_rank(const ipc::Socket& socket) {
+  return receive_any<ToHost>(socket);
+}
+
+Result<std::optional<FromDeviceHost>> receive_from_host(const ipc::Socket& socket) {
+  return receive_any<FromHost>(socket);
 }
 
 }  // namespace troupe::wire

@@ -2,98 +2,260 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <troupe/error.hpp>
+#include <troupe/lib/fault_kind.hpp>
+#include <troupe/loaded_library.hpp>
 
 #include "common/ipc/socket.hpp"
+#include "common/wire/formation.hpp"
 
-/// What a rank and its device host say to each other beside the rings: rare, small, in order, each
-/// perhaps with a file descriptor.
+/// The messages between a rank and its device host beside the rings: rare, small and in order. One
+/// struct for each kind; the bytes are the fields of the struct, see common/core/field_bytes.hpp.
 namespace troupe::wire {
 
-enum class ControlKind : std::uint32_t {
-  // rank to device host
-  make_slab,    ///< region, bytes -> slab_made + fd | failed
-  map_slab,     ///< region, bytes, fd
-  map_pinned,   ///< region, bytes, fd -> done | failed
-  map_foreign,  ///< a slab of another rank: region, bytes, fd -> done | failed
-  drop_region,  ///< region
-  promote,     ///< from now on serve the command ring; value: PortHeader::halts -> done | failed (a
-               ///< mapping did)
-  contribute,  ///< rank, size, perhaps memfd of the rank's groups -> contribution + memfd | failed;
-               ///< gives up what communicators there are
-  connect,     ///< rank, size, memfd of all contributions and, if there are, the groups to form ->
-               ///< done
-               ///< | failed
-  contribute_group,  ///< region: its number, rank, size -> contribution + memfd | failed
-  connect_group,     ///< region: its number, rank, size, memfd of contributions -> done | failed
-  drop_group,        ///< region: its number; no rank uses it any more
-  quiesce,       ///< after PortHeader::surrenders was counted on: stop issuing and answering, give
-                 ///< the communicators up, drain -> done
-  resume,        ///< go on after quiesce; value: PortHeader::halts
-  suffer,        ///< value: FaultKind; at once
-  open_library,  ///< text: its name; what a standby does ahead of time
-  adopt_plans,   ///< memfd: a library's name, a plan, a name, …
-  prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
-  tell_libraries,  ///< -> done, behind library_opened for all that are open
-  memory_use,  ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
-  probe,       ///< -> done, once something that is launched now has been carried out
-  shut_down,   ///< end in good order
-  // device host to rank
-  ready,           ///< context and handles are there; text: the description as JSON
-  library_opened,  ///< text: see OpenedLibrary
-  kind_recurs,     ///< a kind of command that was run more than once; bytes: its key, text: record
-  plans_made,      ///< memfd: a library's name, then its plans
-  slab_made,
-  contribution,
-  done,                ///< answers `request`
-  failed,              ///< answers `request`; code, native, text
-  fatal,               ///< the context is lost; value: 1 if nothing of it writes any more; code,
-                       ///< native, text
-  communicator_broken  ///< a collective found its peers gone; text
+/// The file descriptor that comes with a message: the receiver's own, or one that the sender keeps.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(UniqueFd own) : own_(std::move(own)) {}
+  /// For a message that is sent: `fd` stays the caller's, and open until then.
+  static Descriptor lent(int fd) {
+    Descriptor descriptor;
+    descriptor.lent_ = fd;
+    return descriptor;
+  }
+
+  [[nodiscard]] int get() const noexcept { return own_ ? own_.get() : lent_; }
+  [[nodiscard]] UniqueFd take() { return std::move(own_); }
+
+ private:
+  UniqueFd own_;
+  int lent_ = -1;
 };
 
-/// One control message. `request` is echoed by the answer.
-struct Control {
-  ControlKind kind{};
+/// Messages of a device host.
+namespace from_host {
+
+/// The context and the handles are there.
+struct Ready {
+  std::string description{};  ///< of the device, as JSON
+};
+/// A library is open, and what it stands on is known.
+struct LibraryOpened {
+  OpenedLibrary library{};
+};
+/// A kind of command has run more than once.
+struct KindRecurs {
+  std::uint64_t key = 0;            ///< kind_key()
+  std::vector<std::byte> record{};  ///< of one such command
+};
+/// A library has made plans that another process can use.
+struct PlansMade {
+  std::string library{};
+  std::vector<std::vector<std::byte>> plans{};
+};
+/// The context is lost.
+struct Fatal {
+  Error error{};
+  bool still = false;  ///< nothing of it writes to memory any more
+};
+/// A collective has found its peers gone.
+struct CommunicatorBroken {
+  std::string what{};
+};
+
+// Answers to requests. Failed may answer any.
+
+struct Done {};
+struct Failed {
+  Error error{};
+};
+struct SlabMade {
+  Descriptor memory{};
+};
+/// What this rank gives to the forming of communicators.
+struct Contributed {
+  std::vector<std::byte> contribution{};  ///< a Contribution; of one group, the bytes of its Share
+};
+struct MemoryUse {
+  struct Part {
+    std::string cause{};
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Part> parts{};
+  std::uint64_t free = 0;  ///< bytes of the device's memory that nobody has taken
+};
+
+}  // namespace from_host
+
+/// Messages of a rank. One that names an Answer is a request.
+namespace to_host {
+
+/// Make a slab.
+struct MakeSlab {
+  using Answer = from_host::SlabMade;
   std::uint32_t region = 0;
-  std::uint64_t request = 0;
   std::uint64_t bytes = 0;
+};
+/// Map a slab that another device host of this rank has made.
+struct MapSlab {
+  using Answer = from_host::Done;
+  std::uint32_t region = 0;
+  std::uint64_t bytes = 0;
+  Descriptor memory{};
+};
+/// Map memory of the rank.
+struct MapPinned {
+  using Answer = from_host::Done;
+  std::uint32_t region = 0;
+  std::uint64_t bytes = 0;
+  Descriptor memory{};
+};
+/// Map a slab of another rank.
+struct MapForeign {
+  using Answer = from_host::Done;
+  std::uint32_t region = 0;
+  std::uint64_t bytes = 0;
+  Descriptor memory{};
+};
+/// The region is gone: unmap it.
+struct DropRegion {
+  std::uint32_t region = 0;
+};
+/// From now on serve the command ring. Fails if an earlier request to map has.
+struct Promote {
+  using Answer = from_host::Done;
+  std::uint32_t halts = 0;  ///< PortHeader::halts
+};
+/// Give all communicators up, and say what this rank contributes to new ones.
+struct Contribute {
+  using Answer = from_host::Contributed;
   std::int32_t rank = 0;
-  std::int32_t size = 0;
-  std::uint32_t value = 0;
-  std::uint32_t code = 0;  ///< Errc
-  std::int32_t native = 0;
-  std::uint32_t text_bytes = 0;
+  std::int32_t size = 1;
+  std::vector<FormingGroup> groups{};  ///< this rank's
 };
-static_assert(sizeof(Control) == 48);
-
-struct ControlMessage {
-  Control head;
-  std::string text;
-  UniqueFd fd;
-  bool fd_lost = false;  ///< there was one, and this process may have no more of them
-
-  /// An error if a message of this kind must bring a descriptor and there is none.
-  [[nodiscard]] Result<void> check_descriptor() const;
-  /// The error that a `failed` or `fatal` message carries.
-  [[nodiscard]] Error error() const { return {static_cast<Errc>(head.code), head.native, text}; }
+/// Form the communicators.
+struct Connect {
+  using Answer = from_host::Done;
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+  std::vector<std::vector<std::byte>> contributions{};  ///< by rank
+  std::vector<FormingGroup> groups{};                   ///< those to form
 };
+/// The same for one group, beside the work.
+struct ContributeGroup {
+  using Answer = from_host::Contributed;
+  std::uint32_t group = 0;  ///< its number
+  std::int32_t rank = 0;    ///< in the group
+  std::int32_t size = 1;
+};
+struct ConnectGroup {
+  using Answer = from_host::Done;
+  std::uint32_t group = 0;
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+  std::vector<std::vector<std::byte>> contributions{};  ///< by rank in the group
+};
+/// No rank uses the group any more.
+struct DropGroup {
+  std::uint32_t group = 0;
+};
+/// Stop issuing and answering, give the communicators up, and drain the queues. The rank has
+/// counted PortHeader::surrenders up before.
+struct Quiesce {
+  using Answer = from_host::Done;
+};
+/// Go on after Quiesce.
+struct Resume {
+  std::uint32_t halts = 0;  ///< PortHeader::halts
+};
+/// Suffer this fault, at once.
+struct Suffer {
+  memory::FaultKind kind{};
+};
+/// Open this library, ahead of the commands that need it.
+struct OpenLibrary {
+  std::string name{};
+};
+/// Take over plans that another process has made.
+struct AdoptPlans {
+  struct Plan {
+    std::string library{};
+    std::vector<std::byte> bytes{};
+  };
+  std::vector<Plan> plans{};
+};
+/// Prepare such commands. Done also where that was not possible.
+struct Prepare {
+  using Answer = from_host::Done;
+  std::vector<std::vector<std::byte>> records{};  ///< one of each kind
+};
+/// Done, behind LibraryOpened for all libraries that are open.
+struct TellLibraries {
+  using Answer = from_host::Done;
+};
+/// What has taken how much of the device's memory?
+struct TellMemoryUse {
+  using Answer = from_host::MemoryUse;
+};
+/// Done once something that is launched now has been carried out.
+struct Probe {
+  using Answer = from_host::Done;
+};
+/// End in good order.
+struct ShutDown {};
 
-/// Longest text in a message; longer ones are cut.
-inline constexpr std::size_t kMaxControlText = ipc::Socket::kMaxPacket - sizeof(Control);
+}  // namespace to_host
 
-Result<void> send_control(const ipc::Socket& socket, Control head, std::string_view text = {},
-                          int fd = -1);
-/// The next message; nullopt if there is none. A malformed one is Errc::internal.
-Result<std::optional<ControlMessage>> receive_control(const ipc::Socket& socket);
+using ToHost =
+    std::variant<to_host::MakeSlab, to_host::MapSlab, to_host::MapPinned, to_host::MapForeign,
+                 to_host::DropRegion, to_host::Promote, to_host::Contribute, to_host::Connect,
+                 to_host::ContributeGroup, to_host::ConnectGroup, to_host::DropGroup,
+                 to_host::Quiesce, to_host::Resume, to_host::Suffer, to_host::OpenLibrary,
+                 to_host::AdoptPlans, to_host::Prepare, to_host::TellLibraries,
+                 to_host::TellMemoryUse, to_host::Probe, to_host::ShutDown>;
+using FromHost = std::variant<from_host::Ready, from_host::LibraryOpened, from_host::KindRecurs,
+                              from_host::PlansMade, from_host::Fatal, from_host::CommunicatorBroken,
+                              from_host::Done, from_host::Failed, from_host::SlabMade,
+                              from_host::Contributed, from_host::MemoryUse>;
 
-/// Byte strings packed into a memfd and back: the contributions to a communicator.
-Result<UniqueFd> pack_blobs(const std::vector<std::vector<std::byte>>& blobs);
-Result<std::vector<std::vector<std::byte>>> unpack_blobs(int fd);
+/// Whether the type is one of these.
+template <class T, class... Types>
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
+/// Whether the message of a device host answers a request.
+template <class Kind>
+inline constexpr bool kIsAnswer =
+    kIsOneOf<Kind, from_host::Done, from_host::Failed, from_host::SlabMade, from_host::Contributed,
+             from_host::MemoryUse>;
+
+/// A message that has come.
+template <class Message>
+struct Received {
+  std::uint64_t request = 0;  ///< its number, which the answer repeats; 0: nobody awaits one
+  Message message{};
+  /// An error: the descriptor that brings a part of the message has not come. Fields that it would
+  /// have brought are empty; where all of the message was to come by it, all are.
+  Result<void> whole{};
+};
+using FromRank = Received<ToHost>;
+using FromDeviceHost = Received<FromHost>;
+
+/// Sends one message. Errors: stopped if the other end is gone; io.
+Result<void> send_control(const ipc::Socket& socket, const ToHost& message,
+                          std::uint64_t request = 0);
+Result<void> send_control(const ipc::Socket& socket, const FromHost& message,
+                          std::uint64_t request = 0);
+
+/// The next message; nothing if there is none. Errors: internal for a malformed one; stopped if the
+/// other end is gone.
+Result<std::optional<FromRank>> receive_from_rank(const ipc::Socket& socket);
+Result<std::optional<FromDeviceHost>> receive_from_host(const ipc::Socket& socket);
 
 }  // namespace troupe::wire

@@ -28,11 +28,9 @@ struct FormingGroup {
   GroupState state{};
   std::vector<std::int32_t> members{};  ///< ranks of the world that is formed, in the group's order
 
+  [[nodiscard]] bool sound() const noexcept { return number != kWorld; }
   friend bool operator==(const FormingGroup&, const FormingGroup&) = default;
 };
-
-std::vector<std::byte> encode_groups(const std::vector<FormingGroup>& groups);
-Result<std::vector<FormingGroup>> decode_groups(std::span<const std::byte> bytes);
 
 /// What a rank contributes to one communicator.
 struct Share {
@@ -47,6 +45,7 @@ struct Share {
 /// groups'.
 using Contribution = std::vector<Share>;
 std::vector<std::byte> encode_contribution(const Contribution& contribution);
+/// Errors: internal.
 Result<Contribution> decode_contribution(std::span<const std::byte> bytes);
 
 /// The share of a number; nullptr: there is none.

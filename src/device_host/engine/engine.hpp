@@ -15,8 +15,8 @@
 #include <troupe/lib/operation_info.hpp>
 
 #include "common/ipc/unique_fd.hpp"
-#include "device_host/queue.hpp"
-#include "device_host/region_table.hpp"
+#include "device_host/engine/queue.hpp"
+#include "device_host/engine/region_table.hpp"
 
 /// What a device host asks of the hardware. Two engines implement it: `cpu`, the reference, and
 /// `cuda`.

@@ -501,7 +501,7 @@ bool WorldActor::on(Conclude conclude) {
 
 void WorldActor::strike(Phase phase) {
   if (const auto kind = core_->status().take_fault(phase)) {
-    core_->device().tell(device_message::Suffer{static_cast<std::uint32_t>(*kind)});
+    core_->device().tell(device_message::Suffer{*kind});
   }
 }
 

@@ -14,7 +14,7 @@
 #include <troupe/lib/operation.hpp>
 
 #include "common/ipc/unique_fd.hpp"
-#include "device_host/queue.hpp"
+#include "device_host/engine/queue.hpp"
 
 /// A thread that executes the tasks of one or several queues.
 namespace troupe::host::cpu {

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 #include <utility>
+#include <variant>
 
 #include <troupe/actor/patient_tell.hpp>
 
@@ -15,7 +15,8 @@
 namespace troupe::rank_process {
 
 using namespace device_message;
-using wire::ControlKind;
+namespace to_host = wire::to_host;
+namespace from_host = wire::from_host;
 
 namespace {
 
@@ -59,8 +60,8 @@ void DeviceActor::on_start() {
   auto watcher = Watcher::start(
       *port_,
       {.message =
-           [tell](std::uint64_t link, wire::ControlMessage message) {
-             tell(FromHost{link, std::make_shared<wire::ControlMessage>(std::move(message))});
+           [tell](std::uint64_t link, wire::FromDeviceHost message) {
+             tell(FromHost{link, std::make_shared<wire::FromDeviceHost>(std::move(message))});
            },
        .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
        .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
@@ -119,36 +120,50 @@ Result<void> DeviceActor::spawn(HostId host, Start as) {
 void DeviceActor::on(FromHost from) {
   const auto state = protocol_.hosts().state_of(from.link);
   if (!state || state == HostState::retired) return;
-  const auto now = context().now();
-  const auto& message = *from.message;
-  const auto& host = link(from.link);
-  switch (message.head.kind) {
-    case ControlKind::ready:
-      host->watch_life([self = context().self(), id = from.link] {
-        (void)self.tell(HostClosed{id});  // the socket's end says it again
-      });
-      libraries_.warm_up(*host);
-      libraries_.note_modules(*host);
-      libraries_.lacks(host->header().unknown.text());
-      port_->ready(*host);
-      described_->resolve(message.text);  // the first one's counts
-      return protocol_.ready(from.link, now);
-    case ControlKind::library_opened:
-      if (auto news = libraries_.library_opened(message.text, heirs()))
-        tell(DeviceLibrary{std::move(*news)});
-      return;
-    case ControlKind::kind_recurs: return libraries_.kind_recurs(message, heirs());
-    case ControlKind::plans_made: return libraries_.plans_made(message, heirs());
-    case ControlKind::fatal: {
-      const auto error = message.error();
-      return protocol_.fatal(from.link,
-                             fault_kind_of(host->header(), std::string(to_string(error.code))),
-                             error, message.head.value != 0, now);
-    }
-    case ControlKind::communicator_broken:
-      return protocol_.communicator_broken(from.link, message.text, now);
-    default: return requests_.answered(from.link, std::move(*from.message));
-  }
+  std::visit(
+      [&]<class Kind>(Kind& said) {
+        if constexpr (wire::kIsAnswer<Kind>) {
+          requests_.answered(from.link, std::move(*from.message));
+        } else {
+          hear(from.link, std::move(said));
+        }
+      },
+      from.message->message);
+}
+
+void DeviceActor::hear(HostId id, from_host::Ready said) {
+  const auto& host = link(id);
+  host->watch_life([self = context().self(), id] {
+    (void)self.tell(HostClosed{id});  // the socket's end says it again
+  });
+  libraries_.warm_up(*host);
+  libraries_.note_modules(*host);
+  libraries_.lacks(host->header().unknown.text());
+  port_->ready(*host);
+  described_->resolve(std::move(said.description));  // the first one's counts
+  protocol_.ready(id, context().now());
+}
+
+void DeviceActor::hear(HostId, from_host::LibraryOpened said) {
+  if (auto news = libraries_.library_opened(said.library, heirs()))
+    tell(DeviceLibrary{std::move(*news)});
+}
+
+void DeviceActor::hear(HostId, from_host::KindRecurs said) {
+  libraries_.kind_recurs(said, heirs());
+}
+
+void DeviceActor::hear(HostId, from_host::PlansMade said) {
+  libraries_.plans_made(std::move(said), heirs());
+}
+
+void DeviceActor::hear(HostId id, from_host::Fatal said) {
+  const auto kind = fault_kind_of(link(id)->header(), std::string(to_string(said.error.code)));
+  protocol_.fatal(id, kind, said.error, said.still, context().now());
+}
+
+void DeviceActor::hear(HostId id, from_host::CommunicatorBroken said) {
+  protocol_.communicator_broken(id, said.what, context().now());
 }
 
 void DeviceActor::on(HostClosed closed) {
@@ -283,9 +298,9 @@ void DeviceActor::hand_over(HostId old, HostId next) {
 void DeviceActor::promote(HostId host) {
   const auto& next = link(host);
   memory_.give(*next);
-  requests_.ask(
-      *next, {.kind = ControlKind::promote, .value = next->header().halts.load()}, -1,
-      [this, host](const Result<wire::ControlMessage>& answer) {
+  (void)requests_.ask(
+      *next, to_host::Promote{next->header().halts.load()},
+      [this, host](const Result<from_host::Done>& answer) {
         protocol_.promoted(host, answer.ok() ? Result<void>() : answer.error(), context().now());
       },
       HostRequests::IfLost::forget);
@@ -332,9 +347,9 @@ void DeviceActor::probe(const std::string& sign, bool shared) {
   const auto host = protocol_.hosts().serving();
   if (!host || protocol_.failure()) return;
   const auto probe = ++probe_;
-  requests_.ask(
-      *link(*host), {.kind = ControlKind::probe}, -1,
-      [this](const Result<wire::ControlMessage>&) { ++probe_; }, HostRequests::IfLost::forget);
+  (void)requests_.ask(
+      *link(*host), to_host::Probe{}, [this](const Result<from_host::Done>&) { ++probe_; },
+      HostRequests::IfLost::forget);
   const bool prompt = settings_.launch.spin_us != 0 && !shared;
   context().schedule(prompt ? kProbePatience : settings_.heartbeat_timeout / 3,
                      ProbeOver{*host, probe, sign});
@@ -350,9 +365,8 @@ void DeviceActor::on(const ProbeOver& over) {
 }
 
 void DeviceActor::on(Suffer suffer) {
-  if (const auto host = link(protocol_.hosts().active())) {
-    (void)wire::send_control(host->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});
-  }
+  if (const auto host = link(protocol_.hosts().active()))
+    (void)wire::send_control(host->socket(), to_host::Suffer{suffer.kind});
 }
 
 // Orders
@@ -375,8 +389,8 @@ Result<void> DeviceActor::carry_out(HostId host, const DeviceOrder& order) {
 }
 
 void DeviceActor::resume(HostId host) {
-  (void)wire::send_control(link(host)->socket(), {.kind = ControlKind::resume,
-                                                  .value = link(host)->header().halts.load()});
+  (void)wire::send_control(link(host)->socket(),
+                           to_host::Resume{link(host)->header().halts.load()});
 }
 
 void DeviceActor::settle() {
@@ -466,20 +480,20 @@ void DeviceActor::on(const AskMemory& ask) {
         Error{Errc::device_lost, 0, "there is no device host just now"}));
     return;
   }
-  requests_.ask(*host, {.kind = ControlKind::memory_use}, -1,
-                [this, ask](const Result<wire::ControlMessage>& answer) {
-                  if (!answer.ok()) {
-                    ask.told->resolve(answer.error());
-                    return;
-                  }
-                  std::vector<MemoryUse> all;
-                  std::istringstream lines(answer->text);
-                  for (MemoryUse use; lines >> use.cause >> use.bytes;) all.push_back(use);
-                  if (protocol_.hosts().standby() && standby_memory_.bytes() != 0)
-                    all.push_back({"standby", standby_memory_.bytes()});
-                  all.push_back({"free", answer->head.bytes});
-                  ask.told->resolve(std::move(all));
-                });
+  (void)requests_.ask(*host, to_host::TellMemoryUse{},
+                      [this, ask](const Result<from_host::MemoryUse>& answer) {
+                        if (!answer.ok()) {
+                          ask.told->resolve(answer.error());
+                          return;
+                        }
+                        std::vector<MemoryUse> all;
+                        for (const auto& [cause, bytes] : answer->parts)
+                          all.push_back({cause, bytes});
+                        if (protocol_.hosts().standby() && standby_memory_.bytes() != 0)
+                          all.push_back({"standby", standby_memory_.bytes()});
+                        all.push_back({"free", answer->free});
+                        ask.told->resolve(std::move(all));
+                      });
 }
 
 /// What has been opened is told ahead of the answer.
@@ -487,8 +501,8 @@ void DeviceActor::on(const AskLibraries& ask) {
   const auto tell = [this, ask] { ask.told->resolve(libraries_.opened()); };
   const auto host = link(protocol_.hosts().beating());
   if (protocol_.failure() || !host) return tell();
-  requests_.ask(*host, {.kind = ControlKind::tell_libraries}, -1,
-                [tell](const Result<wire::ControlMessage>&) { tell(); });
+  (void)requests_.ask(*host, to_host::TellLibraries{},
+                      [tell](const Result<from_host::Done>&) { tell(); });
 }
 
 void DeviceActor::on(KindsRecur recur) {
@@ -532,10 +546,7 @@ void DeviceActor::on(const ConnectGroup& order) {
 
 void DeviceActor::on(DropGroup order) {
   for (const auto& host : {link(protocol_.hosts().active()), link(protocol_.hosts().successor())}) {
-    if (host) {
-      (void)wire::send_control(host->socket(),
-                               {.kind = ControlKind::drop_group, .region = order.number});
-    }
+    if (host) (void)wire::send_control(host->socket(), to_host::DropGroup{order.number});
   }
 }
 

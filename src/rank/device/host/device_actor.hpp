@@ -118,6 +118,14 @@ class DeviceActor
   void all_is_well() override { disturbed_ = false; }
   void report(DeviceEvent event) override;
 
+  // What a host says of itself. All else are answers.
+  void hear(HostId id, wire::from_host::Ready said);
+  void hear(HostId id, wire::from_host::LibraryOpened said);
+  void hear(HostId id, wire::from_host::KindRecurs said);
+  void hear(HostId id, wire::from_host::PlansMade said);
+  void hear(HostId id, wire::from_host::Fatal said);
+  void hear(HostId id, wire::from_host::CommunicatorBroken said);
+
   [[nodiscard]] const Link& link(HostId host) const { return links_.at(host); }
   /// nullptr: nullopt.
   [[nodiscard]] Link link(std::optional<HostId> host) const;

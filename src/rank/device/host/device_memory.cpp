@@ -10,7 +10,8 @@
 namespace troupe::rank_process {
 
 using namespace device_message;
-using wire::ControlKind;
+using wire::Descriptor;
+namespace to_host = wire::to_host;
 
 void DeviceMemory::make(const MakeSlab& make, const std::shared_ptr<HostLink>& host) {
   if (!wanted_.contains(make.region)) {  // else it is asked for again, in a recovery
@@ -21,26 +22,25 @@ void DeviceMemory::make(const MakeSlab& make, const std::shared_ptr<HostLink>& h
   }
   wanted_[make.region] = {make.bytes, make.made};
   if (!host) return;
-  requests_->ask(*host,
-                 {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes}, -1,
-                 [this, make, host](Result<wire::ControlMessage> answer) {
-                   if (!answer.ok() && answer.code() == Errc::device_lost)
-                     return;  // asked again of the next host
-                   wanted_.erase(make.region);
-                   if (!answer.ok()) {
-                     // The host has it where only its descriptor was lost.
-                     drop(make.region, host.get());
-                     make.made->resolve(answer.error());
-                     return;
-                   }
-                   slabs_[make.region] = {std::move(answer->fd), make.bytes, next_serial_++};
-                   make.made->resolve({});
-                 });
+  (void)requests_->ask(*host, to_host::MakeSlab{make.region, make.bytes},
+                       [this, make, host](Result<wire::from_host::SlabMade> answer) {
+                         if (!answer.ok() && answer.code() == Errc::device_lost)
+                           return;  // asked again of the next host
+                         wanted_.erase(make.region);
+                         if (!answer.ok()) {
+                           // The host has it where only its descriptor was lost.
+                           drop(make.region, host.get());
+                           make.made->resolve(answer.error());
+                           return;
+                         }
+                         slabs_[make.region] = {answer->memory.take(), make.bytes, next_serial_++};
+                         make.made->resolve({});
+                       });
 }
 
 void DeviceMemory::make_wanted(const std::shared_ptr<HostLink>& host) {
-  for (const auto& [region, wanted] : wanted_)
-    make(MakeSlab{region, wanted.bytes, wanted.made}, host);
+  const auto all = wanted_;  // one that cannot be asked for is wanted no more
+  for (const auto& [region, wanted] : all) make(MakeSlab{region, wanted.bytes, wanted.made}, host);
 }
 
 void DeviceMemory::share(const ShareSlab& share) const {
@@ -73,16 +73,16 @@ void DeviceMemory::map(const MapForeign& map, const std::shared_ptr<HostLink>& h
     map.mapped->resolve({});
     return;
   }
-  requests_->ask(*host,
-                 {.kind = ControlKind::map_foreign, .region = map.region, .bytes = map.bytes},
-                 map.fd->get(), [this, map](Result<wire::ControlMessage> answer) {
-                   if (!answer.ok() && answer.code() != Errc::device_lost) {
-                     foreign_.erase(map.region);
-                     map.mapped->resolve(answer.error());
-                     return;
-                   }
-                   map.mapped->resolve({});
-                 });
+  (void)requests_->ask(*host,
+                       to_host::MapForeign{map.region, map.bytes, Descriptor::lent(map.fd->get())},
+                       [this, map](const Result<wire::from_host::Done>& answer) {
+                         if (!answer.ok() && answer.code() != Errc::device_lost) {
+                           foreign_.erase(map.region);
+                           map.mapped->resolve(answer.error());
+                           return;
+                         }
+                         map.mapped->resolve({});
+                       });
 }
 
 void DeviceMemory::map(const MapPinned& map, const std::shared_ptr<HostLink>& host) {
@@ -99,9 +99,9 @@ void DeviceMemory::map(const MapPinned& map, const std::shared_ptr<HostLink>& ho
     return;
   }
   if (map.apart) has.push_back(map.region);
-  requests_->ask(
-      *host, {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
-      map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
+  (void)requests_->ask(
+      *host, to_host::MapPinned{map.region, map.memory->size(), Descriptor::lent(map.memory->fd())},
+      [this, map](const Result<wire::from_host::Done>& answer) {
         if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
           pinned_.erase(map.region);
           std::erase(apart_.regions, map.region);
@@ -117,22 +117,17 @@ void DeviceMemory::drop(std::uint32_t region, HostLink* host) {
   pinned_.erase(region);
   foreign_.erase(region);
   std::erase(apart_.regions, region);
-  if (host != nullptr) {
-    (void)wire::send_control(host->socket(), {.kind = ControlKind::drop_region, .region = region});
-  }
+  if (host != nullptr) (void)wire::send_control(host->socket(), to_host::DropRegion{region});
 }
 
 void DeviceMemory::give(const HostLink& host) const {
-  const auto send = [&](ControlKind kind, std::uint32_t region, std::uint64_t bytes, int fd) {
-    (void)wire::send_control(host.socket(), {.kind = kind, .region = region, .bytes = bytes}, {},
-                             fd);
-  };
+  const auto send = [&](const wire::ToHost& map) { (void)wire::send_control(host.socket(), map); };
   for (const auto& [region, slab] : slabs_)
-    send(ControlKind::map_slab, region, slab.bytes, slab.fd.get());
+    send(to_host::MapSlab{region, slab.bytes, Descriptor::lent(slab.fd.get())});
   for (const auto& [region, slab] : foreign_)
-    send(ControlKind::map_foreign, region, slab.bytes, slab.fd->get());
+    send(to_host::MapForeign{region, slab.bytes, Descriptor::lent(slab.fd->get())});
   for (const auto& [region, memory] : pinned_)
-    send(ControlKind::map_pinned, region, memory->size(), memory->fd());
+    send(to_host::MapPinned{region, memory->size(), Descriptor::lent(memory->fd())});
 }
 
 void DeviceMemory::give_up(const Error& error) {

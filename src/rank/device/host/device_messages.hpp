@@ -19,7 +19,7 @@ namespace troupe::rank_process {
 namespace device_message {
 struct FromHost {
   std::uint64_t link;
-  std::shared_ptr<wire::ControlMessage> message;
+  std::shared_ptr<wire::FromDeviceHost> message;
 };
 struct HostClosed {
   std::uint64_t link;
@@ -106,7 +106,7 @@ struct ProbeOver {
   std::string sign;     ///< what the GPU says
 };
 struct Suffer {
-  std::uint32_t kind;  ///< memory::FaultKind, at once
+  memory::FaultKind kind;  ///< at once
 };
 struct WorldActive {};  ///< the world is formed again: time to raise a new standby
 /// See DeviceProtocol::progress().

@@ -152,8 +152,7 @@ void HostLink::kill() noexcept {
 }
 
 void HostLink::dismiss() noexcept {
-  if (!ends_itself() || !wire::send_control(socket_, {.kind = wire::ControlKind::shut_down}).ok())
-    kill();
+  if (!ends_itself() || !wire::send_control(socket_, wire::to_host::ShutDown{}).ok()) kill();
 }
 
 void HostLink::await_end(TimePoint since) noexcept {

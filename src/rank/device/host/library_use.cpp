@@ -5,11 +5,8 @@
 #include <utility>
 
 #include "common/core/log.hpp"
-#include "common/wire/opened_library.hpp"
 
 namespace troupe::rank_process {
-
-using wire::ControlKind;
 
 LibraryUse::LibraryUse(HostRequests* requests, const std::string& tuning_file)
     : requests_(requests), tunings_(tuning_file) {}
@@ -36,24 +33,19 @@ void LibraryUse::note_modules(const HostLink& host) {
   }
 }
 
-std::optional<OpenedLibrary> LibraryUse::library_opened(const std::string& told,
+std::optional<OpenedLibrary> LibraryUse::library_opened(const OpenedLibrary& library,
                                                         const Heirs& heirs) {
-  auto library = wire::decode_opened_library(told);
-  if (!library.ok()) {
-    log::error("device", "{}", library.error().message);
-    return std::nullopt;
-  }
-  const auto& name = library->name;
+  const auto& name = library.name;
   auto& known = opened_[name];
-  const bool is_new = known != *library;
+  const bool is_new = known != library;
   if (is_new) {
     std::string stands_on;
-    for (const auto& [its_name, version, file] : library->stands_on) {
+    for (const auto& [its_name, version, file] : library.stands_on) {
       stands_on += (stands_on.empty() ? ": " : ", ") + its_name + " " + version;
       if (!file.empty()) stands_on += " (" + file + ")";
     }
     log::info("device", "library {} is open{}", name, stands_on);
-    known = *library;
+    known = library;
   }
   if (warm_.add_library(name)) {
     WarmSet news;
@@ -63,9 +55,8 @@ std::optional<OpenedLibrary> LibraryUse::library_opened(const std::string& told,
   return is_new ? std::optional(known) : std::nullopt;
 }
 
-void LibraryUse::kind_recurs(const wire::ControlMessage& told, const Heirs& heirs) {
-  const auto bytes = std::as_bytes(std::span(told.text));
-  kinds_recur({{{told.head.bytes, {bytes.begin(), bytes.end()}}}}, heirs);
+void LibraryUse::kind_recurs(const wire::from_host::KindRecurs& told, const Heirs& heirs) {
+  kinds_recur({{{told.key, told.record}}}, heirs);
 }
 
 void LibraryUse::kinds_recur(device_message::KindsRecur recur, const Heirs& heirs) {
@@ -82,19 +73,13 @@ void LibraryUse::lacks(const std::string& lines) {
   for (std::string line; std::getline(each, line);) log::warn("lib", "no library {}", line);
 }
 
-void LibraryUse::plans_made(const wire::ControlMessage& told, const Heirs& heirs) {
-  auto blobs = told.fd
-                   ? wire::unpack_blobs(told.fd.get())
-                   : Result<std::vector<std::vector<std::byte>>>(Error{Errc::io, 0, "no plans"});
-  if (!blobs.ok() || blobs->empty()) return;
-  const std::string library(reinterpret_cast<const char*>(blobs->front().data()),
-                            blobs->front().size());
+void LibraryUse::plans_made(wire::from_host::PlansMade told, const Heirs& heirs) {
   WarmSet news;
   std::vector<TuningFile::Entry> measured;
-  for (std::size_t i = 1; i < blobs->size(); ++i) measured.push_back({library, (*blobs)[i]});
+  for (const auto& plan : told.plans) measured.push_back({told.library, plan});
   tunings_.add(measured);
-  for (std::size_t i = 1; i < blobs->size(); ++i) {
-    if (warm_.add_plan(library, (*blobs)[i])) news.add_plan(library, std::move((*blobs)[i]));
+  for (auto& plan : told.plans) {
+    if (warm_.add_plan(told.library, plan)) news.add_plan(told.library, std::move(plan));
   }
   warm_up(heirs, news);
 }
@@ -121,21 +106,17 @@ void LibraryUse::warm_up(const Heirs& heirs, const WarmSet& what) {
 void LibraryUse::warm_up(const HostLink& host, const WarmSet& what) {
   const auto& socket = host.socket();
   for (const auto& library : what.libraries())
-    (void)wire::send_control(socket, {.kind = ControlKind::open_library}, library);
-  // Without a descriptor to send them with, the host finds out by itself.
-  if (const auto plans = what.plans(); !plans.empty()) {
-    if (const auto packed = wire::pack_blobs(plans); packed.ok())
-      (void)wire::send_control(socket, {.kind = ControlKind::adopt_plans}, {}, packed->get());
-  }
-  const auto kinds = what.kinds();
+    (void)wire::send_control(socket, wire::to_host::OpenLibrary{library});
+  // Without a descriptor to send them with, the host makes the plans by itself.
+  if (auto plans = what.plans(); !plans.empty())
+    (void)wire::send_control(socket, wire::to_host::AdoptPlans{std::move(plans)});
+  auto kinds = what.kinds();
   if (kinds.empty()) return;
-  const auto packed = wire::pack_blobs(kinds);
-  if (!packed.ok()) return;
-  warming_.insert(host.id());
-  requests_->ask(host, {.kind = ControlKind::prepare}, packed->get(),
-                 [this, id = host.id()](const Result<wire::ControlMessage>& answer) {
-                   if (answer.ok()) warming_.erase(id);
-                 });
+  const auto prepared = [this, id = host.id()](const Result<wire::from_host::Done>& answer) {
+    if (answer.ok()) warming_.erase(id);
+  };
+  if (requests_->ask(host, wire::to_host::Prepare{std::move(kinds)}, prepared).ok())
+    warming_.insert(host.id());
 }
 
 }  // namespace troupe::rank_process

@@ -41,10 +41,10 @@ class LibraryUse {
   // What a host says.
 
   /// The library, unless it is known already as it is.
-  std::optional<OpenedLibrary> library_opened(const std::string& told, const Heirs& heirs);
-  void kind_recurs(const wire::ControlMessage& told, const Heirs& heirs);
+  std::optional<OpenedLibrary> library_opened(const OpenedLibrary& library, const Heirs& heirs);
+  void kind_recurs(const wire::from_host::KindRecurs& told, const Heirs& heirs);
   void kinds_recur(device_message::KindsRecur recur, const Heirs& heirs);
-  void plans_made(const wire::ControlMessage& told, const Heirs& heirs);
+  void plans_made(wire::from_host::PlansMade told, const Heirs& heirs);
 
   /// The libraries of the program that a host does not have, each with the reason: lines, which go
   /// to the log unless an earlier host has said the same.

@@ -46,14 +46,10 @@ std::vector<WarmSet::Blob> WarmSet::kinds() const {
   return records;
 }
 
-std::vector<WarmSet::Blob> WarmSet::plans() const {
-  std::vector<Blob> blobs;
-  for (const auto& [library, plan] : plans_) {
-    const auto* const name = reinterpret_cast<const std::byte*>(library.data());
-    blobs.emplace_back(name, name + library.size());
-    blobs.push_back(plan);
-  }
-  return blobs;
+std::vector<wire::to_host::AdoptPlans::Plan> WarmSet::plans() const {
+  std::vector<wire::to_host::AdoptPlans::Plan> all;
+  for (const auto& [library, plan] : plans_) all.push_back({library, plan});
+  return all;
 }
 
 }  // namespace troupe::rank_process

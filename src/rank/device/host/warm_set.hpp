@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/control.hpp"
+
 namespace troupe::rank_process {
 
 /// What the device hosts of a rank have used: libraries, kinds of commands that recur, plans that
@@ -30,8 +32,8 @@ class WarmSet {
   [[nodiscard]] const std::set<std::string>& libraries() const noexcept { return libraries_; }
   /// Records, those that came last first: they are the likeliest to be needed.
   [[nodiscard]] std::vector<Blob> kinds() const;
-  /// A library's name, a plan of it, a name, …
-  [[nodiscard]] std::vector<Blob> plans() const;
+  /// Those that came last first.
+  [[nodiscard]] std::vector<wire::to_host::AdoptPlans::Plan> plans() const;
 
  private:
   std::set<std::string> libraries_;

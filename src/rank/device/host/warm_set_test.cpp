@@ -29,11 +29,11 @@ TEST(WarmSet, BoundsPlansByNumberAndBytes) {
   for (std::size_t i = 0; i <= WarmSet::kMaxPlans; ++i) EXPECT_TRUE(set.add_plan("dnn", blob(i)));
   EXPECT_FALSE(set.add_plan("dnn", blob(5)));
   EXPECT_TRUE(set.add_plan("fft", blob(5))) << "of another library";
-  EXPECT_EQ(set.plans().size(), 2 * WarmSet::kMaxPlans);
+  EXPECT_EQ(set.plans().size(), WarmSet::kMaxPlans);
   EXPECT_TRUE(set.add_plan("dnn", blob(1, WarmSet::kMaxPlanBytes - 16)));
-  EXPECT_EQ(set.plans().size(), 2u * 3);
+  EXPECT_EQ(set.plans().size(), 3u);
   EXPECT_FALSE(set.add_plan("dnn", blob(2, WarmSet::kMaxPlanBytes + 1)));
-  EXPECT_EQ(set.plans()[0], (WarmSet::Blob{std::byte{'d'}, std::byte{'n'}, std::byte{'n'}}));
+  EXPECT_EQ(set.plans()[0].library, "dnn");
 }
 
 TEST(WarmSet, ForgetsKindsAndPlansButNotLibraries) {

@@ -111,7 +111,7 @@ void Watcher::serve(std::uint64_t key) {
 
 void Watcher::read_socket(const std::shared_ptr<HostLink>& link) {
   for (;;) {
-    auto message = wire::receive_control(link->socket());
+    auto message = wire::receive_from_host(link->socket());
     if (!message.ok()) {
       unwatch(epoll_.get(), link->socket().fd());
       return handlers_.closed(link->id());

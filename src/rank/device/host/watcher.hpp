@@ -19,7 +19,7 @@ namespace troupe::rank_process {
 class Watcher {
  public:
   struct Handlers {
-    std::function<void(std::uint64_t link, wire::ControlMessage)> message;
+    std::function<void(std::uint64_t link, wire::FromDeviceHost)> message;
     std::function<void(std::uint64_t link)> closed;  ///< the socket's other end is gone
     std::function<void(std::uint64_t link)> exited;  ///< the process has ended
   };

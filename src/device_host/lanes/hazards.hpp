@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "device_host/engine/region_table.hpp"
+#include "device_host/lanes/waits.hpp"
+
+namespace troupe::host {
+
+/// Keeps what one rank submitted equivalent to running it in order, while queues run concurrently.
+///
+/// Every operation has a place (queue, sequence number). For each range of memory the tracker
+/// remembers the place of the last writer and, per queue, of the last reader since. An operation
+/// must wait, on every other queue, for the newest place it conflicts with: read-after-write,
+/// write-after-read, write-after-write. Ranges are split where accesses overlap in part, so any mix
+/// of ranges works. What is known to be complete is forgotten. One thread.
+class HazardTracker {
+ public:
+  /// Adds to `waits` what an access to the operand has to wait for.
+  void collect(const Operand& operand, Access access, Waits& waits) const;
+  /// Notes the access as made by the operation at (queue, sequence).
+  void record(const Operand& operand, Access access, Queue queue, Sequence sequence);
+  /// All places up to `completed` are done: their traces may go.
+  void forget(const Places& completed);
+  void forget_region(std::uint32_t region) { regions_[region].clear(); }
+  void clear() { regions_.clear(); }
+
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  struct Segment {
+    std::uint64_t end = 0;
+    Queue writer_queue;
+    Sequence writer = 0;
+    Waits readers;
+  };
+  using Segments = std::map<std::uint64_t, Segment>;  ///< by first byte; disjoint
+
+  static void split(Segments& segments, std::uint64_t at);
+
+  RegionTable<Segments> regions_;
+};
+
+}  // namespace troupe::host

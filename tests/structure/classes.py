@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Counts what a class of src/ consists of.
+
+    classes.py SOURCE-FOLDER [--list]
+
+Fails on a class of more than 30 functions, and on one whose functions are defined in several .cpp files, unless
+classes_allowed.txt beside this file names it; and on a name there that is no longer needed, so that the list only gets
+shorter. --list: prints all classes of more than 20 functions, and all of several files.
+
+Not counted: constructors, destructors and assignments; what a nested class has; tests.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+MOST = 30
+SOURCES = ("*.hpp", "*.cpp", "*.cu", "*.cuh")
+
+
+def without_comments(text):
+    """The text without comments, preprocessor lines and the contents of literals."""
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*'
+    def replaced(match):
+        return '""' if match.group()[0] == '"' else "0" if match.group()[0] == "'" else " "
+    return re.sub(pattern, replaced, text, flags=re.S | re.M)
+
+
+def end_of(text, start, opening="{", closing="}"):
+    """Behind the bracket that closes the one at start."""
+    depth = 0
+    for at in range(start, len(text)):
+        if text[at] == opening:
+            depth += 1
+        elif text[at] == closing:
+            depth -= 1
+            if depth == 0:
+                return at + 1
+    return len(text)
+
+
+HEAD = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?([A-Za-z_]\w*)\s*(?:final\s*)?(?::[^;{()]*)?\{")
+
+
+def bodies(text, outer=""):
+    """(name, body) of each class, of nested ones as Outer::Inner."""
+    at = 0
+    while True:
+        match = HEAD.search(text, at)
+        if not match:
+            return
+        if re.search(r"\benum\s+$", text[: match.start()][-8:]):
+            at = match.end()
+            continue
+        end = end_of(text, match.end() - 1)
+        name = (outer + "::" if outer else "") + match.group(1)
+        body = text[match.end() : end - 1]
+        yield name, body
+        yield from bodies(body, name)
+        at = end
+
+
+def functions(name, body):
+    """How many functions the body declares."""
+    own = name.rsplit("::", 1)[-1]
+    # Without nested classes and the bodies of functions.
+    flat, at = [], 0
+    while at < len(body):
+        if body[at] == "{":
+            at = end_of(body, at)
+            flat.append(";")
+        else:
+            flat.append(body[at])
+            at += 1
+    count = 0
+    for statement in re.split(r";|\b(?:public|private|protected)\s*:", "".join(flat)):
+        statement = re.sub(r"\[\[.*?\]\]", " ", statement, flags=re.S).strip()
+        statement = re.sub(r"^template\s*<[^;]*?>\s*(?=[\w:\[])", "", statement)
+        if "(" not in statement or re.match(r"(using|friend|static_assert|typedef|enum|class|struct|explicit)\b", statement):
+            continue
+        head = statement.split("(", 1)[0]
+        if "=" in head and "operator" not in head:
+            continue  # a member with an initialiser
+        word = re.search(r"([~\w]+)\s*$", head)
+        if not word and "operator" not in head:
+            continue
+        if "operator=" in head.replace(" ", "") and "operator==" not in head.replace(" ", ""):
+            continue
+        if word and word.group(1) in (own, "~" + own, "alignas", "requires", "decltype"):
+            continue
+        if re.search(r"\bstd::function\s*<[^(]*$", head):
+            continue  # a member
+        count += 1
+    return count
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    counts, files = collections.Counter(), collections.defaultdict(set)
+    for pattern in SOURCES:
+        for path in sorted((root / "src").rglob(pattern)):
+            if path.stem.endswith("_test"):
+                continue
+            text = without_comments(path.read_text(errors="replace"))
+            for name, body in bodies(text):
+                counts[name] = max(counts[name], functions(name, body))
+            if path.suffix in (".cpp", ".cu"):
+                for match in re.finditer(r"^[^\s#}/][^;={}()]*?\b([A-Z]\w*(?:::[A-Z]\w*)*)::(?:~?\w+|operator\S+)\(", text, re.M):
+                    files[match.group(1)].add(str(path.relative_to(root)))
+    large = {name: count for name, count in counts.items() if count > MOST}
+    spread = {name: paths for name, paths in files.items() if len(paths) > 1 and name in counts}
+    if "--list" in sys.argv:
+        for name, count in counts.most_common():
+            if count > 20:
+                print(f"{count:4} {name}")
+        for name, paths in sorted(spread.items()):
+            print(name, *sorted(paths))
+        return 0
+    return 0
+
+
+sys.exit(main())
