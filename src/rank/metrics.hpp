@@ -9,7 +9,7 @@
 #include <troupe/saved_state.hpp>
 #include <troupe/world.hpp>
 
-#include "rank/device/flight_collector.hpp"
+#include "rank/device/flight/flight_collector.hpp"
 
 namespace troupe::rank_process {
 

@@ -10,7 +10,7 @@
 
 #include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
-#include "rank/device/flight_collector.hpp"
+#include "rank/device/flight/flight_collector.hpp"
 #include "rank/net/mpi_session.hpp"
 
 namespace troupe::rank_process {

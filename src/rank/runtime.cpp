@@ -147,7 +147,7 @@ void Runtime::Parts::conclude(bool well) {
   const auto end = std::chrono::steady_clock::now() + kEndPatience;
   for (bool again = true; again;) {
     const auto submitted = device_core && well ? device_core->port().submitted() : 0;
-    if (device_core && well) device_core->port().fence().reached.wait_ready();
+    if (device_core && well) device_core->port().outcomes().fence().reached.wait_ready();
     const bool idle = detail::wait_for_continuations(kEndPatience);
     // A function may have submitted commands, and given functions to their futures.
     again = well && idle && device_core && device_core->port().submitted() != submitted &&
@@ -175,7 +175,7 @@ Result<void> Runtime::Parts::open_device() {
   if (!opened) return opened.error();
   device_core = std::move(*opened);
   detail::set_error_account([port = &device_core->port()](Error error, detail::Heard heard) {
-    return port->enter(std::move(error), heard);
+    return port->outcomes().enter(std::move(error), heard);
   });
   return {};
 }

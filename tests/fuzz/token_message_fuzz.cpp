@@ -9,7 +9,7 @@
 
 #include "common/wire/record.hpp"
 #include "fuzz.hpp"
-#include "rank/device/buffer_table.hpp"
+#include "rank/device/commands/buffer_table.hpp"
 #include "rank/token/token_execute.hpp"
 #include "unit/sound_operations.hpp"
 

@@ -9,7 +9,7 @@
 #include <troupe/sequence.hpp>
 
 #include "device_rig.hpp"
-#include "rank/device/index_check.hpp"
+#include "rank/device/commands/index_check.hpp"
 #include "samples.hpp"
 
 // --check indices: an operation with a wrong index is refused before it is launched, whatever the

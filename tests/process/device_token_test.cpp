@@ -53,11 +53,11 @@ class ActorRig {
 
   /// The program turns to this epoch.
   void begin(std::uint32_t epoch) {
-    port().set_epoch(Epoch(epoch));
+    port().gate().set_epoch(Epoch(epoch));
     tell(EpochBegun{epoch});
   }
   void end(std::uint32_t epoch) {
-    port().set_epoch(Epoch(0));
+    port().gate().set_epoch(Epoch(0));
     tell(EpochEnded{epoch, kReformed()});
   }
   template <class M>
@@ -178,7 +178,7 @@ TEST(TokenEpochs, WhatIsAskedForIsNotSubmittedOnceTheEpochHasEndedWhoeverKnows) 
   const auto buffer = rig.device().alloc<double>(100);
   rig.device().fill(buffer, 1.0).get();
   rig.begin(3);
-  rig.port().set_epoch(Epoch(0));  // the actor has not been told
+  rig.port().gate().set_epoch(Epoch(0));  // the actor has not been told
   const TransferKey key{1, 3, 1000};
   memory::Fill fill{DType::f64, 100, {}, RemoteRef<double>(buffer.token()).operand()};
   rig.hear({.kind = Kind::execute, .key = key}, wire::test::record_of(fill));
@@ -193,7 +193,7 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
   rig.device().fill(fetched, 1.0).get();
   rig.begin(3);
   // One that this rank wants, one that comes, and one that goes.
-  ASSERT_TRUE(rig.port().begin_write(fetched.operand()).ok());
+  ASSERT_TRUE(rig.port().transfers().begin_write(fetched.operand()).ok());
   auto there = fetched.token();
   there.rank = 1;
   Promise<void> done;

@@ -12,7 +12,7 @@
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/submit.hpp>
 
-#include "rank/device/command_port.hpp"
+#include "rank/device/commands/command_port.hpp"
 
 namespace troupe::rank_process {
 
@@ -113,17 +113,17 @@ class PortRig {
   explicit PortRig(std::uint64_t ring_bytes = 1u << 16, std::chrono::nanoseconds spin = {},
                    bool replay = false)
       : port({.spin = spin, .replay = replay}), link(make_link(1, ring_bytes)) {
-    port.attach(link);
+    port.hosts().attach(link);
   }
 
   std::uint32_t add_buffer() {
-    const auto buffer = port.add_buffer(1, added_++ * 64, 64);
+    const auto buffer = port.buffers().add(1, added_++ * 64, 64);
     check(buffer.ok(), "add_buffer");
     return *buffer;
   }
   /// The buffer as a reference sees it that was made now.
   Operand operand(std::uint32_t buffer) {
-    return {1, buffer, port.generation(buffer), 0, std::uint64_t{buffer} * 64, 64};
+    return {1, buffer, port.buffers().generation(buffer), 0, std::uint64_t{buffer} * 64, 64};
   }
 
   Future<void> nop() { return detail::submit(port, memory::Nop{DType::f64}); }

@@ -1,7 +1,7 @@
 #include <troupe/device.hpp>
 
 #include "rank/device/device_core.hpp"
-#include "rank/device/recorder.hpp"
+#include "rank/device/recording/recorder.hpp"
 
 namespace troupe {
 
@@ -11,7 +11,7 @@ const DeviceInfo& Device::info() const {
   return core_->info();
 }
 Result<void> Device::take_error() const {
-  const auto error = core_->port().take_error();
+  const auto error = core_->port().outcomes().take_error();
   return error ? Result<void>(*error) : Result<void>();
 }
 Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t needed) const {
@@ -29,7 +29,7 @@ Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
                                  ")"});
 }
 UnreadErrors Device::unread_errors() const {
-  return core_->port().ledger().unread();
+  return core_->port().outcomes().ledger().unread();
 }
 std::vector<OpenedLibrary> Device::libraries() const {
   return core_->libraries();

@@ -8,7 +8,7 @@
 #include <troupe/actor/patient_tell.hpp>
 
 #include "common/ipc/descriptors.hpp"
-#include "rank/device/recorder.hpp"
+#include "rank/device/recording/recorder.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -55,10 +55,10 @@ class DeviceCore::Lease final : public detail::BufferLease {
  public:
   Lease(std::shared_ptr<DeviceCore> core, std::uint32_t buffer)
       : core_(std::move(core)), buffer_(buffer) {}
-  ~Lease() override { core_->port_.drop_buffer(buffer_); }
+  ~Lease() override { core_->port_.buffers().drop(buffer_); }
 
   [[nodiscard]] bool valid(std::uint32_t generation) const noexcept override {
-    return core_->port_.valid(buffer_, generation);
+    return core_->port_.buffers().valid(buffer_, generation);
   }
   [[nodiscard]] GpuToken token(std::uint32_t generation) const noexcept override {
     core_->has_tokens_.store(true, std::memory_order_relaxed);
@@ -67,9 +67,9 @@ class DeviceCore::Lease final : public detail::BufferLease {
             .buffer = buffer_,
             .generation = generation};
   }
-  std::uint32_t renew() override { return core_->port_.generation(buffer_); }
-  bool restore(const Operand& where) override { return core_->port_.restore_buffer(where); }
-  void set_name(std::string_view name) override { core_->port_.name_buffer(buffer_, name); }
+  std::uint32_t renew() override { return core_->port_.buffers().generation(buffer_); }
+  bool restore(const Operand& where) override { return core_->port_.buffers().restore(where); }
+  void set_name(std::string_view name) override { core_->port_.buffers().set_name(buffer_, name); }
 
  private:
   std::shared_ptr<DeviceCore> core_;
@@ -183,7 +183,7 @@ std::vector<OpenedLibrary> DeviceCore::libraries() const {
 
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
-  port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
+  port_.gate().close({Errc::stopped, 0, "the runtime has ended"});
   if (health_watch_) health_watch_->stop();  // it ends while the device hosts do
   constexpr auto patience = HostLink::kOwnEnd + std::chrono::seconds(10);
   (void)actor_.ask(device_message::ShutDown{}, patience).wait();
@@ -241,7 +241,8 @@ void DeviceCore::drop_pinned(std::uint32_t region) {
 // Allocation
 
 void DeviceCore::reclaim() {
-  for (const auto& [region, offset] : port_.collect_freed()) slabs_.release({region, offset});
+  for (const auto& [region, offset] : port_.buffers().collect_freed())
+    slabs_.release({region, offset});
   std::vector<MemoryPool::Range> rested;
   {
     const std::lock_guard lock(pinned_mutex_);
@@ -260,7 +261,7 @@ Result<detail::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtyp
   reclaim();
   auto range = slabs_.allocate(bytes);
   if (!range) return range.error();
-  auto buffer = port_.add_buffer(range->region, range->offset, bytes, dtype);
+  auto buffer = port_.buffers().add(range->region, range->offset, bytes, dtype);
   if (!buffer) {
     slabs_.release(*range);
     return buffer.error();
@@ -268,7 +269,7 @@ Result<detail::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtyp
   return detail::Allocation{std::make_shared<Lease>(shared_from_this(), *buffer),
                             {.region = range->region,
                              .buffer = *buffer,
-                             .generation = port_.generation(*buffer),
+                             .generation = port_.buffers().generation(*buffer),
                              .offset = range->offset,
                              .bytes = bytes}};
 }
@@ -349,7 +350,7 @@ Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> de
   for (int attempt = 1;; ++attempt) {
     auto outcome = download_once(source, destination, dtype);
     const bool cut = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
-    if (!cut || attempt == kReadAttempts || port_.closed()) return outcome;
+    if (!cut || attempt == kReadAttempts || port_.gate().closed()) return outcome;
   }
 }
 

@@ -8,15 +8,15 @@
 #include <troupe/actor/actor_system.hpp>
 #include <troupe/device.hpp>
 
-#include "rank/device/command_port.hpp"
+#include "rank/device/commands/command_port.hpp"
+#include "rank/device/commands/index_check.hpp"
+#include "rank/device/commands/preparer.hpp"
 #include "rank/device/health/health_watch.hpp"
 #include "rank/device/host/device_actor.hpp"
-#include "rank/device/index_check.hpp"
-#include "rank/device/kernel_builder.hpp"
-#include "rank/device/loans.hpp"
-#include "rank/device/memory_pool.hpp"
-#include "rank/device/preparer.hpp"
-#include "rank/device/program_calls.hpp"
+#include "rank/device/kernels/kernel_builder.hpp"
+#include "rank/device/memory/loans.hpp"
+#include "rank/device/memory/memory_pool.hpp"
+#include "rank/device/recording/program_calls.hpp"
 
 namespace troupe {
 class KernelModule;
@@ -37,7 +37,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     DeviceSettings settings;
     FlightRecorder::Options flight;
     std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
-    bool replay = true;                ///< see CommandPort::move_to
+    bool replay = true;                ///< see Incarnations::move_to
     bool check_indices = false;        ///< see IndexCheck
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;

@@ -21,18 +21,18 @@ void Rehearsal::resume(std::int64_t step) {
   if (step != begin_) return begin(step);
   if (pass_ == Pass::second) pass_ = Pass::third;
   if (std::exchange(leaving_, false)) pass_ = Pass::second;
-  core_->device().port().forget_writes();
+  core_->device().port().buffers().forget_writes();
 }
 
 void Rehearsal::begin(std::int64_t step) {
   begin_ = step;
   pass_ = Pass::first;
   leaving_ = false;
-  core_->device().port().forget_writes();
+  core_->device().port().buffers().forget_writes();
 }
 
 void Rehearsal::before_step(std::int64_t step) {
-  core_->device().port().know_buffers();
+  core_->device().port().buffers().know();
   if (pass_ == Pass::second && step == strike_ && members_->rank() == victim_)
     device_.inject(memory::FaultKind::kill);
 }
@@ -85,7 +85,7 @@ void Rehearsal::go_back(int victim) {
 
 void Rehearsal::find_unlisted(std::int64_t step) {
   const auto listed = checkpoint_->buffers();
-  for (const auto& buffer : core_->device().port().writes()) {
+  for (const auto& buffer : core_->device().port().buffers().writes()) {
     if (std::find(listed.begin(), listed.end(), buffer.index) != listed.end()) continue;
     find(buffer.description + " is written in " + interval(step) +
          " and is no part of the checkpoint: neither add() nor add_scratch() names it");

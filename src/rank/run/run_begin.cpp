@@ -47,14 +47,15 @@ void RunLoop::check_begin(const Result<void>& before) {
   auto outcome = before;
   if (ends_the_world(before.code())) outcome = {};  // which says so itself
   if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
-    (void)core_->device().port().report(before.error());  // for the next run, until wait_active()
+    (void)core_->device().port().outcomes().report(
+        before.error());  // for the next run, until wait_active()
     outcome = Error{outcome.code(), outcome.error().native,
                     "a fault has undone some of what was submitted before World::run: call " +
                         std::string("World::wait_active() and do it again, or do it in "
                                     "RunOptions::prepare: ") +
                         outcome.error().message};
   } else if (!outcome.ok()) {
-    (void)core_->device().port().take_error();  // it is told here
+    (void)core_->device().port().outcomes().take_error();  // it is told here
   }
   if (outcome.ok()) outcome = check_options();
   if (auto agreed = core_->members().agree(outcome); !agreed)

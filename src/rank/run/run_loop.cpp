@@ -47,7 +47,7 @@ Result<void> RunLoop::attach() {
   const auto before = [&] {
     const Whereabouts::Wait wait(core_->whereabouts(),
                                  "World::run for what was submitted before it");
-    return port.fence().reached.wait();
+    return port.outcomes().fence().reached.wait();
   }();
   const auto number = core_->status().begin_run();
   if (!number) throw Exception(nested);
@@ -55,8 +55,8 @@ Result<void> RunLoop::attach() {
   attached_ = true;
   core_->history().restarted_from = -1;
   if (!save_.directory.empty()) ends().push_back(kNoEnd);
-  began_ = port.fence().place;
-  port.forget_since(began_);
+  began_ = port.outcomes().fence().place;
+  port.outcomes().forget_since(began_);
   checkpoint_->forget();  // what a run before has committed
   outside_ = detail::bound_timeline();
   turn_timeline(TimelineEnd::over);
@@ -80,7 +80,7 @@ bool RunLoop::is_by_fault(Errc code) const {
   if (code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code))
     return true;
   if (code != Errc::stale && code != Errc::peer_lost) return false;
-  return interrupted() || core_->device().port().spoilt_in() == core_->epoch().value;
+  return interrupted() || core_->device().port().transfers().spoilt_in() == core_->epoch().value;
 }
 
 void RunLoop::run() {
@@ -219,12 +219,12 @@ void RunLoop::attempt() {
 }
 
 void RunLoop::throw_error() {
-  if (const auto error = core_->device().port().take_error()) throw Exception(*error);
+  if (const auto error = core_->device().port().outcomes().take_error()) throw Exception(*error);
 }
 
 Result<void> RunLoop::settle_commands() {
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run for this rank's own commands");
-  const auto reached = core_->device().port().fence().reached;
+  const auto reached = core_->device().port().outcomes().fence().reached;
   while (!reached.wait_for(kLook)) {
     if (interrupted()) return kReformed;
   }
@@ -255,7 +255,7 @@ void RunLoop::commit(std::int64_t step) {
   turn_timeline(TimelineEnd::over);
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
-  const auto fence = core_->device().port().fence();
+  const auto fence = core_->device().port().outcomes().fence();
   if (committed_.size() == 2) committed_.erase(committed_.begin());
   committed_.push_back({step, fence.place, std::move(before_it)});
   detail::at_once_when_ready(

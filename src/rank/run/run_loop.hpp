@@ -9,7 +9,7 @@
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
 
-#include "rank/device/step_recorder.hpp"
+#include "rank/device/recording/step_recorder.hpp"
 #include "rank/run/rehearsal.hpp"
 #include "rank/store/state_folder.hpp"
 #include "rank/store/state_keeper.hpp"

@@ -68,7 +68,7 @@ void RunLoop::forget_commits_after(std::int64_t step) {
 }
 
 void RunLoop::restore(const WorldStatus::Restore& order, std::optional<std::int64_t>& restored) {
-  const CommandPort::Passage passage;
+  const Gate::Passage passage;
   // Without a commit everywhere no step has run yet: the state is what it was.
   Result<void> outcome;
   if (order.step >= 0) {

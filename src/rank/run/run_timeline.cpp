@@ -23,13 +23,13 @@ constexpr auto kNoFault = std::chrono::seconds(1);
 
 void RunLoop::turn_timeline(TimelineEnd before) {
   TimelinePtr next(new detail::TimelineState);
-  core_->device().port().turn_timeline(next.operator->(), before, checkpoint_->buffers());
+  core_->device().port().run_guard().turn(next.operator->(), before, checkpoint_->buffers());
   (void)detail::bind_timeline(next.operator->());
   timeline_ = std::move(next);
 }
 
 void RunLoop::end_timeline(TimelineEnd before) {
-  core_->device().port().turn_timeline(nullptr, before, {});
+  core_->device().port().run_guard().turn(nullptr, before, {});
   (void)detail::bind_timeline(outside_);
   timeline_ = {};
 }
@@ -57,8 +57,10 @@ void RunLoop::settle_timeline() {
     if (idle()) break;
     // Behind a fence, commands and requests have resolved all their futures. If that started no
     // function, the functions that are left wait for promises of the program.
-    const auto fence = port.fence().reached;
-    until([&] { return fence.ready() && !port.resolving() && timeline_->work().active == 0; });
+    const auto fence = port.outcomes().fence().reached;
+    until([&] {
+      return fence.ready() && !port.outcomes().resolving() && timeline_->work().active == 0;
+    });
     if (idle() || timeline_->starts() == starts) break;
   }
   throw_error();

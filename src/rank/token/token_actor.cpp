@@ -41,7 +41,7 @@ class Guest final : public detail::Submitter {
 Result<Operand> translated(const Operand& named, int rank, const CommandPort& port) {
   if (named.region != (kTokenRegion | static_cast<std::uint32_t>(rank)))
     return Error{Errc::invalid, 0, "an operand is not a buffer of rank " + std::to_string(rank)};
-  return port.translate(named);
+  return port.buffers().translate(named);
 }
 
 }  // namespace
@@ -261,7 +261,7 @@ void TokenActor::advance(int requester) {
                                           std::to_string(head.key.epoch) + " (World::wait_active)"
             : head.behind > committed_
                 ? me + "'s program has not come to the commit behind which this was asked"
-                : "on " + me + " another transfer of " + port().describe(head.range) +
+                : "on " + me + " another transfer of " + port().buffers().describe(head.range) +
                       " is in the way for too long"});
   }
 }
@@ -332,12 +332,13 @@ bool TokenActor::handle_fetch(const TokenMessage& message) {
 
 bool TokenActor::handle_put(const TokenMessage& message) {
   const auto range = translate(message.range);
-  auto expected = range.ok() ? port().begin_write(*range) : Result<void>(range.error());
+  auto expected = range.ok() ? port().transfers().begin_write(*range) : Result<void>(range.error());
   if (expected.ok() && message.offer.bytes != range->bytes) {
-    port().end_write(*range);
-    expected = Error{Errc::invalid, 0,
-                     "a put of " + std::to_string(message.offer.bytes) + " bytes into " +
-                         std::to_string(range->bytes) + " bytes of " + port().describe(*range)};
+    port().transfers().end_write(*range);
+    expected =
+        Error{Errc::invalid, 0,
+              "a put of " + std::to_string(message.offer.bytes) + " bytes into " +
+                  std::to_string(range->bytes) + " bytes of " + port().buffers().describe(*range)};
   }
   if (expected.code() == Errc::would_block) return false;
   if (!expected.ok()) {
@@ -372,7 +373,7 @@ bool TokenActor::handle_execute(const TokenPacket& packet) {
 
 void TokenActor::handle_hold(const TokenMessage& message) {
   const auto range = translate(message.range);
-  const auto held = range.ok() ? port().hold(*range) : Result<void>(range.error());
+  const auto held = range.ok() ? port().buffers().hold(*range) : Result<void>(range.error());
   if (held.ok()) holds_.emplace(message.key, range->buffer);
   send_outcome(message.from, Kind::answer, message.key, held);
 }
@@ -380,7 +381,7 @@ void TokenActor::handle_hold(const TokenMessage& message) {
 void TokenActor::handle_release(const TransferKey& key) {
   const auto it = holds_.find(key);
   if (it == holds_.end()) return;
-  port().release(it->second);
+  port().buffers().release(it->second);
   holds_.erase(it);
 }
 

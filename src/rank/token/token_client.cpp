@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "common/core/log.hpp"
-#include "rank/device/recorder.hpp"
+#include "rank/device/recording/recorder.hpp"
 #include "rank/token/token_execute.hpp"
 
 namespace troupe::rank_process {
@@ -56,7 +56,7 @@ void take_boards(TokenParts& parts) {
 }
 
 Future<void> failed(CommandPort& port, const Error& error) {
-  return Future<void>(Result<void>(port.report(error)));
+  return Future<void>(Result<void>(port.outcomes().report(error)));
 }
 
 }  // namespace
@@ -184,11 +184,11 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
                                 router->loop_->run_actors();
                             },
                         .under_way = [&parts] { return parts.under_way(); },
-                        .look = [&port = parts.device->port()] { port.attend(); },
+                        .look = [&port = parts.device->port()] { port.replies().attend(); },
                         .rest =
                             [&port = parts.device->port()] {
                               port.before_sleep();
-                              port.drain();
+                              port.replies().drain();
                             }});
   if (options.near != nullptr) {
     if (const auto bound = router->loop_->bind(*options.near); !bound)
@@ -252,23 +252,24 @@ Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operan
   auto& port = parts_.device->port();
   const auto epoch = epoch_.load();
   const auto commit = behind();
-  if (auto right = port.check_timeline("fetch", "destination", destination); !right)
+  if (auto right = port.run_guard().check("fetch", "destination", destination); !right)
     return failed(port, right.error());
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
   if (named->bytes != destination.bytes)
     return failed(port, differ("fetch", named->bytes, destination.bytes));
   if (token.rank == parts_.rank) {
-    const auto source = port.translate(*named);
+    const auto source = port.buffers().translate(*named);
     if (!source.ok()) return failed(port, source.error());
     return detail::submit(port, memory::Copy{dtype, *source, destination});
   }
-  if (auto expected = patiently(port, [&] { return port.begin_write(destination); }); !expected)
+  if (auto expected = patiently(port, [&] { return port.transfers().begin_write(destination); });
+      !expected)
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
   const auto told = tell(Fetch{epoch, commit, *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
-    port.end_write(destination);
+    port.transfers().end_write(destination);
     return failed(port, told.error());
   }
   return promise->future();
@@ -278,13 +279,13 @@ Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken
   auto& port = parts_.device->port();
   const auto epoch = epoch_.load();
   const auto commit = behind();
-  if (auto right = port.check_timeline("put", "source", source); !right)
+  if (auto right = port.run_guard().check("put", "source", source); !right)
     return failed(port, right.error());
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
   if (named->bytes != source.bytes) return failed(port, differ("put", source.bytes, named->bytes));
   if (token.rank == parts_.rank) {
-    const auto destination = port.translate(*named);
+    const auto destination = port.buffers().translate(*named);
     if (!destination.ok()) return failed(port, destination.error());
     return detail::submit(port, memory::Copy{dtype, source, *destination});
   }
@@ -305,7 +306,7 @@ void TokenClient::ask(int owner, TokenMessage head, std::span<const std::byte> p
   const auto epoch = epoch_.load();
   if (head.kind != TokenMessage::Kind::release) {
     head.behind = behind();
-    if (const auto right = CommandPort::check_timeline(); !right) return done({}, right);
+    if (const auto right = RunGuard::check(); !right) return done({}, right);
   }
   const Ask question{epoch, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
@@ -314,13 +315,14 @@ void TokenClient::ask(int owner, TokenMessage head, std::span<const std::byte> p
 Future<TokenLease> TokenClient::hold(const GpuToken& token) {
   auto& port = parts_.device->port();
   if (token.dtype >= kDTypeCount)
-    return Future<TokenLease>(port.report({Errc::invalid, 0, "the token is of no known dtype"}));
+    return Future<TokenLease>(
+        port.outcomes().report({Errc::invalid, 0, "the token is of no known dtype"}));
   const auto named = name(token, static_cast<DType>(token.dtype));
-  if (!named.ok()) return Future<TokenLease>(port.report(named.error()));
+  if (!named.ok()) return Future<TokenLease>(port.outcomes().report(named.error()));
   auto promise = std::make_shared<Promise<TokenLease>>();
   auto future = promise->future();
   ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
-      [request = std::make_shared<CommandPort::Request>(port), promise, token,
+      [request = std::make_shared<Outcomes::Request>(port.outcomes()), promise, token,
        router = weak_from_this()](const TransferKey& key, const Result<void>& outcome) {
         const auto told = request->end(outcome);
         if (told.ok()) {
@@ -338,7 +340,7 @@ void TokenClient::release(int owner, const TransferKey& key) {
 }
 
 Done TokenClient::resolving(const std::shared_ptr<Promise<void>>& promise) {
-  return [request = std::make_shared<CommandPort::Request>(parts_.device->port()), promise,
+  return [request = std::make_shared<Outcomes::Request>(parts_.device->port().outcomes()), promise,
           repeated = in_run_()](const Result<void>& outcome) {
     // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
     // which it would be known; unless a run goes back and asks again, the program must hear of it.

@@ -123,8 +123,8 @@ void TokenActor::on(Look) {
     if (late(pull->progress + more) && (pull->copying == 0 || received))
       fail(pull, {Errc::timeout, 0,
                   "a transfer of " + std::to_string(pull->destination.bytes) + " bytes from rank " +
-                      std::to_string(pull->source) + " into " + port().describe(pull->destination) +
-                      " makes no progress"});
+                      std::to_string(pull->source) + " into " +
+                      port().buffers().describe(pull->destination) + " makes no progress"});
   }
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) {
@@ -148,7 +148,7 @@ bool TokenActor::on(End) {
     fail(pull, ended);
   }
   while (!requests_.empty()) answered(requests_.begin()->first, ended);
-  for (const auto& [key, buffer] : holds_) port().release(buffer);
+  for (const auto& [key, buffer] : holds_) port().buffers().release(buffer);
   holds_.clear();
   return true;
 }

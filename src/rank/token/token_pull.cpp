@@ -143,8 +143,8 @@ void TokenActor::finish(PullPtr pull, const Result<void>& outcome) {
     parts_->bulk->attend(-1);
   }
   if (!outcome.ok() && pull->touched)
-    port().lose(pull->destination, outcome.error(), pull->key.epoch);
-  port().end_write(pull->destination);
+    port().transfers().lose(pull->destination, outcome.error(), pull->key.epoch);
+  port().transfers().end_write(pull->destination);
   if (!outcome.ok() && !pull->failed) pull->failed = outcome.error();
   pull->done(outcome);
   if (pull->key.requester == parts_->rank) own_request_ended(pull->key);

@@ -5,7 +5,7 @@
 
 #include "common/core/log.hpp"
 #include "common/wire/collective_call.hpp"
-#include "rank/device/command_port.hpp"
+#include "rank/device/commands/command_port.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -87,7 +87,7 @@ std::optional<CollectiveCheck::Key> CollectiveCheck::announce(const detail::Scop
 }
 
 Future<void> CollectiveCheck::submit(const detail::CommandView& command) {
-  if (!CommandPort::check_timeline()) return target_->submit(command);  // which says so
+  if (!RunGuard::check()) return target_->submit(command);  // which says so
   const std::lock_guard one_at_a_time(calls_mutex_);
   const auto text = describe(command);
   const auto key = announce(command.scope, text);
@@ -105,7 +105,7 @@ Future<void> CollectiveCheck::submit(const detail::CommandView& command) {
 }
 
 Future<void> CollectiveCheck::refuse_collective(Error error, const detail::Scope& scope) {
-  if (CommandPort::check_timeline()) {
+  if (RunGuard::check()) {
     const std::lock_guard one_at_a_time(calls_mutex_);
     announce(scope, "a call that is refused: " + error.message);
   }

@@ -6,7 +6,7 @@
 #include <troupe/clock.hpp>
 #include <troupe/recovery.hpp>
 
-#include "rank/device/flight_collector.hpp"
+#include "rank/device/flight/flight_collector.hpp"
 #include "rank/protocol/message.hpp"
 
 namespace troupe::rank_process {

@@ -318,7 +318,7 @@ void WorldActor::on(Regrouped done) {
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
-  core_->device().port().set_epoch(Epoch(epoch));
+  core_->device().port().gate().set_epoch(Epoch(epoch));
   if (!probe_->on_device.valid()) probe_->on_device.renew();
   probe_->on_host[0] = -1;
   verification_ = {round, epoch, {}};
@@ -329,7 +329,7 @@ void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
 /// that dies with it.
 void WorldActor::on(VerifyOn next) {
   if (next.round != verification_.round || member_.phase() != Phase::verify) return;
-  const CommandPort::Passage passage;
+  const Gate::Passage passage;
   OfTheWorld port(core_->device().port());
   const auto probe = probe_->on_device.operand();
   auto& commands = verification_.commands;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/core/log.hpp"
-#include "rank/device/outcome_log.hpp"
+#include "rank/device/commands/outcome_log.hpp"
 #include "rank/exit_status.hpp"
 #include "rank/world/world_actor.hpp"
 
@@ -101,16 +101,19 @@ CollectiveCheck::Place WorldCore::place_in(std::uint32_t group) const {
 
 void WorldCore::open_actors(Scheduler& scheduler) {
   actor_transport_ = std::make_shared<std::unique_ptr<MpiTransport>>();
-  actors_ = ActorPost::make(
-      {.rank = mpi_->rank(),
-       .size = mpi_->size(),
-       .scheduler = &scheduler,
-       .send = [transport = actor_transport_](
-                   int rank,
-                   std::vector<std::byte> bytes) { (*transport)->send(rank, std::move(bytes)); },
-       .report = [device = device_](
-                     const Error& error) { (void)device->port().report(as_reported(error)); },
-       .progress = &device_->port()});
+  actors_ =
+      ActorPost::make({.rank = mpi_->rank(),
+                       .size = mpi_->size(),
+                       .scheduler = &scheduler,
+                       .send =
+                           [transport = actor_transport_](int rank, std::vector<std::byte> bytes) {
+                             (*transport)->send(rank, std::move(bytes));
+                           },
+                       .report =
+                           [device = device_](const Error& error) {
+                             (void)device->port().outcomes().report(as_reported(error));
+                           },
+                       .progress = &device_->port()});
   *actor_transport_ =
       std::make_unique<MpiTransport>(*mpi_, MpiTransport::Channel::actors,
                                      [post = actors_.get()](const std::vector<std::byte>& bytes) {
@@ -155,7 +158,7 @@ WorldCore::~WorldCore() {
 void WorldCore::stop(const Error& error) {
   status_.stop(error);
   // A collective with a rank that is gone would never end.
-  device_->port().end(error);
+  device_->port().hosts().end(error);
   transport_->watch(options_.phase_timeout, [error](const std::vector<int>& ranks, bool again) {
     forsake(error, ranks, again);
   });

@@ -12,8 +12,8 @@
 #include <troupe/world.hpp>
 
 #include "rank/device/device_core.hpp"
-#include "rank/device/flight_collector.hpp"
-#include "rank/device/recorder.hpp"
+#include "rank/device/flight/flight_collector.hpp"
+#include "rank/device/recording/recorder.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
 #include "rank/post/actor_post.hpp"
@@ -113,7 +113,7 @@ class WorldCore {
   /// There is a group that standbys may not have formed, or one of theirs was freed.
   void groups_changed();
   /// Until everything that this rank has submitted or asked of others has ended.
-  void wait_done() { device_->port().fence().reached.wait_ready(); }
+  void wait_done() { device_->port().outcomes().fence().reached.wait_ready(); }
   /// Runs that were left by an exception end on all ranks, so that the next one begins with nothing
   /// of theirs. Returns early if the world has ended.
   void end_abandoned_runs();

@@ -91,10 +91,10 @@ void WorldStatus::close() {
   const std::lock_guard lock(mutex_);
   active_ = false;
   restore_.reset();
-  parts_.port->set_epoch(Epoch(0));
+  parts_.port->gate().set_epoch(Epoch(0));
   parts_.tokens->end_epoch(epoch_, kReformed);
   if (parts_.check != nullptr) parts_.check->close(epoch_);
-  if (attached_) parts_.port->close_gate(kReformed);
+  if (attached_) parts_.port->gate().close(kReformed);
   changed_.notify_all();
 }
 
@@ -197,8 +197,8 @@ void WorldStatus::stop(const Error& error) {
   waits_since_.reset();
   active_ = false;
   if (keeper_) keeper_->stopped();
-  parts_.port->set_epoch(Epoch(0));
-  parts_.port->close_gate(error);
+  parts_.port->gate().set_epoch(Epoch(0));
+  parts_.port->gate().close(error);
   parts_.tokens->end_epoch(token_message::kNoMoreEpochs, error);
   parts_.actors->end(error);
   if (parts_.check != nullptr) parts_.check->close(epoch_);
@@ -258,7 +258,7 @@ Result<Epoch> WorldStatus::wait_active() {
   acknowledge();
   turn_to_members();
   settled_ = acknowledged_.number;
-  parts_.port->forgive_losses();
+  parts_.port->outcomes().forgive_losses();
   return Epoch(epoch_);
 }
 
@@ -312,7 +312,7 @@ void WorldStatus::wait_stable(std::int64_t step) {
   if (stopped_) throw WorldStopped(*stopped_);
   if (is_interrupted()) throw Exception(kReformed);
   if (stable_ >= step) return;
-  (void)parts_.port->take_error();  // it is told here
+  (void)parts_.port->outcomes().take_error();  // it is told here
   throw Exception(*commit_error_);
 }
 
@@ -357,7 +357,7 @@ std::optional<std::uint32_t> WorldStatus::begin_run() {
   if (attached_) return std::nullopt;
   attached_ = true;
   commit_error_.reset();
-  if (!active_) parts_.port->close_gate(kReformed);
+  if (!active_) parts_.port->gate().close(kReformed);
   return runs_++;
 }
 
@@ -367,7 +367,7 @@ std::optional<WorldStatus::Restore> WorldStatus::end_run() {
   waits_since_.reset();
   whereabouts_->set_step(-1);
   if (stopped_) return std::nullopt;
-  parts_.port->open_gate();
+  parts_.port->gate().open();
   return std::exchange(restore_, std::nullopt);
 }
 
@@ -396,8 +396,8 @@ void WorldStatus::throw_end_of_run() {
 void WorldStatus::resume(const ProgramPlace& place) {
   acknowledge();
   commit_error_.reset();
-  parts_.port->forget_since(place);
-  parts_.port->open_gate();
+  parts_.port->outcomes().forget_since(place);
+  parts_.port->gate().open();
 }
 
 std::optional<WorldStatus::Restore> WorldStatus::wait_for_recovery(const ProgramPlace& place) {

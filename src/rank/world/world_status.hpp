@@ -13,8 +13,8 @@
 #include <troupe/lib/memory.hpp>
 #include <troupe/world.hpp>
 
-#include "rank/device/command_port.hpp"
-#include "rank/device/flight_collector.hpp"
+#include "rank/device/commands/command_port.hpp"
+#include "rank/device/flight/flight_collector.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/post/actor_post.hpp"
 #include "rank/protocol/message.hpp"

@@ -107,7 +107,7 @@ Result<void> DeviceActor::spawn(HostId host, Start as) {
   auto made = HostLink::create(settings_.launch, host);
   if (!made) return made.error();
   libraries_.name_modules(**made);
-  if (as == Start::first) port_->attach(*made);
+  if (as == Start::first) port_->hosts().attach(*made);
   const bool standby = as == Start::standby;
   if (auto spawned = (*made)->spawn(standby); !spawned) return spawned;
   watcher_->add(*made);
@@ -139,7 +139,7 @@ void DeviceActor::hear(HostId id, from_host::Ready said) {
   libraries_.warm_up(*host);
   libraries_.note_modules(*host);
   libraries_.lacks(host->header().unknown.text());
-  port_->ready(*host);
+  port_->hosts().ready(*host);
   described_->resolve(std::move(said.description));  // the first one's counts
   protocol_.ready(id, context().now());
 }
@@ -260,8 +260,9 @@ void DeviceActor::outlive(HostId old, HostId next, const DeviceFault& fault) {
 void DeviceActor::inherit(HostId old, HostId next, const DeviceFault& fault,
                           const std::string& ending, std::chrono::nanoseconds end) {
   const auto kind = fault.kind.empty() ? fault_kind_of(link(old)->header(), ending) : fault.kind;
-  const auto settled = port_->move_to(link(next), {Errc::device_lost, fault.error.native,
-                                                   "the device host died: " + fault.error.message});
+  const auto settled = port_->hosts().move_to(
+      link(next),
+      {Errc::device_lost, fault.error.native, "the device host died: " + fault.error.message});
   tell(DeviceLoss{kind, count(settled.lost_buffers), end});
   log::info(
       "device",
@@ -290,7 +291,7 @@ void DeviceActor::drop(HostId host) {
 
 void DeviceActor::hand_over(HostId old, HostId next) {
   requests_.fail(old, {Errc::device_lost, 0, "the device host is replaced"});
-  const auto settled = port_->move_to(link(next), kReformed);
+  const auto settled = port_->hosts().move_to(link(next), kReformed);
   tell(DeviceLoss{"", count(settled.lost_buffers), {}});
   log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
 }
@@ -312,14 +313,14 @@ void DeviceActor::serves(HostId host) {
 
 void DeviceActor::give_up(const Error& error) {
   log::debug("device", "the device is given up: {}", error.to_string());
-  port_->end(error);
+  port_->hosts().end(error);
   described_->resolve(error);
   memory_.give_up(error);
   requests_.fail_all(error);
 }
 
 void DeviceActor::begin_again(HostId host) {
-  port_->begin_again(link(host));
+  port_->hosts().begin_again(link(host));
 }
 
 void DeviceActor::on(const Health& said) {
@@ -394,7 +395,7 @@ void DeviceActor::resume(HostId host) {
 }
 
 void DeviceActor::settle() {
-  const auto settled = port_->settle_in_place(kReformed);
+  const auto settled = port_->hosts().settle_in_place(kReformed);
   tell(DeviceLoss{"", count(settled.lost_buffers), {}});
 }
 
@@ -417,7 +418,7 @@ bool DeviceActor::on(ShutDown) {
   dismissed_.clear();
   links_.clear();
   ending_.clear();
-  port_->end(*protocol_.failure());
+  port_->hosts().end(*protocol_.failure());
   return true;
 }
 

@@ -9,7 +9,7 @@
 
 #include <troupe/actor/actor.hpp>
 
-#include "rank/device/command_port.hpp"
+#include "rank/device/commands/command_port.hpp"
 #include "rank/device/health/health_log.hpp"
 #include "rank/device/host/device_memory.hpp"
 #include "rank/device/host/device_messages.hpp"

@@ -16,7 +16,7 @@
 #include "common/ipc/unique_fd.hpp"
 #include "common/ipc/whole_file.hpp"
 #include "common/wire/tuning_mark.hpp"
-#include "rank/device/kernel_cache.hpp"
+#include "rank/device/kernels/kernel_cache.hpp"
 
 namespace troupe::rank_process {
 namespace {

@@ -80,11 +80,11 @@ void Watcher::run() {
   detail::this_thread_must_not_wait();
   while (!stop_.load()) {
     int timeout_ms = -1;
-    if (port_->being_polled()) {
+    if (port_->replies().being_polled()) {
       timeout_ms = 1;  // somebody drains for us: do not ask to be woken for every reply
     } else {
       port_->before_sleep();
-      port_->drain();
+      port_->replies().drain();
     }
     epoll_event events[16];
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
@@ -105,7 +105,7 @@ void Watcher::serve(std::uint64_t key) {
     case socket: return read_socket(link);
     case process: unwatch(epoll_.get(), link->pidfd()); return handlers_.exited(link->id());
     case host: unwatch(epoll_.get(), link->host_pidfd()); return handlers_.exited(link->id());
-    case bell: link->reply_bell().clear(); return port_->drain();
+    case bell: link->reply_bell().clear(); return port_->replies().drain();
   }
 }
 

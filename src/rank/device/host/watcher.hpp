@@ -9,7 +9,7 @@
 
 #include "common/ipc/doorbell.hpp"
 #include "common/wire/control.hpp"
-#include "rank/device/command_port.hpp"
+#include "rank/device/commands/command_port.hpp"
 #include "rank/device/host/host_link.hpp"
 
 namespace troupe::rank_process {

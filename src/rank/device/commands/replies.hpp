@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <troupe/clock.hpp>
+
+#include "common/ipc/ring.hpp"
+#include "common/wire/record.hpp"
+#include "rank/device/commands/port_shared.hpp"
+
+namespace troupe::rank_process {
+
+/// The consuming end of the reply ring: resolves what is answered. Any thread, but for what says
+/// that it needs the lock of the replies.
+class Replies {
+ public:
+  explicit Replies(PortShared& shared) : shared_(&shared) {}
+
+  /// Takes the replies there are, unless another thread does.
+  void poll() noexcept;
+  /// The same for a thread that calls it again and again, and before_sleep() when it leaves off:
+  /// until then no reply rings a bell, and the device host does not sleep over what it waits for.
+  void attend() noexcept;
+  /// The next reply rings the bell, and the watcher drains.
+  void before_sleep() noexcept;
+  /// Takes the replies there are; for the watcher, which is no waiter.
+  void drain();
+  /// True while some waiting thread drains the replies itself, so that the watcher need not be
+  /// woken.
+  [[nodiscard]] bool being_polled() const noexcept {
+    return SteadyClock::time().count() - last_poll_ns_.load(std::memory_order_relaxed) < 200'000;
+  }
+
+  // With the lock of the replies.
+
+  void take(Resolved& resolved);
+  void turn_to(const HostLink& link) { ring_ = link.replies(); }
+
+ private:
+  /// The tickets that one reply is about have ended so.
+  void close(const wire::ReplyHeader& reply, const Result<void>& outcome, Resolved& resolved);
+  void lose_spoilt(Resolved& resolved);
+
+  PortShared* shared_;
+  ipc::RingConsumer ring_;
+  std::atomic<std::int64_t> last_poll_ns_{0};
+  /// Since a waiter slept; with the lock of the replies. The clock costs as much as a poll that
+  /// finds nothing.
+  std::uint32_t polls_ = 0;
+  static constexpr std::uint32_t kPollsPerClock = 16;
+};
+
+}  // namespace troupe::rank_process
