@@ -186,9 +186,9 @@ void Observer::write_metrics() {
                                     .totals = collector_->totals(),
                                     .queue_depth = port.submitted() - retired,
                                     .epoch = world_->epoch().value,
-                                    .commits = world_->status().commits(),
-                                    .saved = world_->status().saved(),
-                                    .recoveries = world_->status().recoveries(),
+                                    .commits = world_->status().run().commits(),
+                                    .saved = world_->status().run().keeper().saved(),
+                                    .recoveries = world_->status().epochs().recoveries(),
                                     .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
                                     .health = health.ok() ? *health : GpuHealth(),
                                     .health_events = device_->health_log().counts()}));

@@ -126,7 +126,8 @@ struct Runtime::Parts {
     world.reset();
     if (observer) observer->forget_world();
     const bool formed = world_core != nullptr;
-    const auto health = formed ? world_core->status().health_events() : std::vector<HealthEvent>();
+    const auto health =
+        formed ? world_core->status().health().events() : std::vector<HealthEvent>();
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
     (void)detail::wait_for_continuations(std::chrono::hours(1));  // whose commands fail from now on

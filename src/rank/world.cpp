@@ -20,7 +20,7 @@ int World::local_size() const {
   return core_->mpi().local_size();
 }
 Result<Epoch> World::wait_active() {
-  return core_->status().wait_active();
+  return core_->status().epochs().wait_active();
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
@@ -38,7 +38,7 @@ Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) 
   return rank_process::find_state(core_->members(), *states, wanted.restart, false);
 }
 Result<SavedState> World::partner_state() {
-  const auto* const keeper = core_->status().keeper();
+  const auto* const keeper = core_->status().run().keeper().get();
   auto found = rank_process::MemoryState::find(core_->members(),
                                                keeper ? keeper->held() : rank_process::HeldPart{});
   if (!found) return found.error();
@@ -55,10 +55,10 @@ std::int64_t World::restarted_from() const {
   return core_->history().restarted_from;
 }
 std::vector<SavedCheckpoint> World::saved_checkpoints() const {
-  return core_->status().saved();
+  return core_->status().run().keeper().saved();
 }
 std::vector<Recovery> World::recoveries() const {
-  return core_->status().recoveries();
+  return core_->status().epochs().recoveries();
 }
 
 Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
@@ -95,18 +95,18 @@ std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& n
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   for (std::size_t i = 1; i < rank_process::kPhaseCount; ++i) {
     if (phase != to_string(static_cast<rank_process::Phase>(i))) continue;
-    core_->status().inject_in_phase(kind, static_cast<rank_process::Phase>(i));
+    core_->status().faults().order(kind, static_cast<rank_process::Phase>(i));
     return true;
   }
   return false;
 }
 
 std::vector<HealthEvent> World::health_events() const {
-  return core_->status().health_events();
+  return core_->status().health().events();
 }
 
 bool World::standby_ready() const {
-  return core_->status().standby_ready();
+  return core_->status().standbys().all_ready();
 }
 
 void World::wait_for_standbys(std::chrono::nanoseconds limit) {
@@ -122,7 +122,7 @@ void World::wait_for_standbys(std::chrono::nanoseconds limit) {
 }
 
 std::optional<std::uint64_t> World::standby_memory() const {
-  return core_->status().standby_memory();
+  return core_->status().standbys().memory();
 }
 
 }  // namespace troupe

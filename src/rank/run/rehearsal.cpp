@@ -39,7 +39,7 @@ void Rehearsal::before_step(std::int64_t step) {
 
 bool Rehearsal::end(std::int64_t step) {
   if (pass_ == Pass::first) find_unlisted(step);
-  core_->status().wait_stable(begin_);  // that is where the ways back lead
+  core_->status().run().wait_stable(begin_);  // that is where the ways back lead
   const auto met = meet();
   if (met.found) return true;
   if (!met.first) {
@@ -79,7 +79,7 @@ Rehearsal::Meeting Rehearsal::meet() {
 
 void Rehearsal::go_back(int victim) {
   if (members_->rank() == victim) device_.inject(memory::FaultKind::kill);
-  core_->status().wait_for_end_of_epoch();
+  core_->status().epochs().wait_for_end();
   throw Exception({Errc::world_reformed, 0, "the rehearsal goes back to the last commit"});
 }
 

@@ -1,20 +1,23 @@
 #include "rank/run/run_loop.hpp"
 
 #include <algorithm>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "common/core/log.hpp"
-#include "rank/run/restart.hpp"
+#include "rank/run/run_commands.hpp"
 #include "rank/run/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
-#include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
 namespace {
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 
-constexpr auto kLook = std::chrono::milliseconds(5);  ///< between looks at the world, in waits
+/// A fault is noticed everywhere within this time, mostly. To end the epoch sooner costs a second
+/// round of the recovery that is about to begin, and nothing else.
+constexpr auto kNoFault = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -24,22 +27,24 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       checkpoint_(&checkpoint),
       step_(&step),
       options_(&options),
-      save_(with_defaults(options.save.value_or(core.options().save), core.options().save)),
+      timeline_(core, checkpoint),
+      states_(core, checkpoint, options),
+      members_(core, checkpoint, options, states_),
       first_(options.first_step),
       from_(options.first_step) {}
 
 void RunLoop::detach() {
   if (!std::exchange(attached_, false)) return;
-  end_timeline(finished_ ? TimelineEnd::over : TimelineEnd::undone);
+  timeline_.end(finished_ ? Standing::over : Standing::undone);
   core_->device().tell(device_message::RunProgress{false});
-  if (const auto order = core_->status().end_run())
+  if (const auto order = core_->status().run().end())
     (void)core_->actor().tell(world_message::Restored{order->round, {}, -1, 0});
 }
 
 Result<void> RunLoop::attach() {
   const Error nested{Errc::invalid, 0,
                      "World::run within another one, or beside it on another thread"};
-  if (core_->status().in_run()) throw Exception(nested);
+  if (core_->status().run().is_under_way()) throw Exception(nested);
   core_->end_abandoned_runs();
   auto& port = core_->device().port();
   // What was submitted before may run again on the next device host, but is not the run's to
@@ -49,70 +54,47 @@ Result<void> RunLoop::attach() {
                                  "World::run for what was submitted before it");
     return port.outcomes().fence().reached.wait();
   }();
-  const auto number = core_->status().begin_run();
+  const auto number = core_->status().run().begin();
   if (!number) throw Exception(nested);
   number_ = *number;
   attached_ = true;
-  core_->history().restarted_from = -1;
-  if (!save_.directory.empty()) ends().push_back(kNoEnd);
-  began_ = port.outcomes().fence().place;
-  port.outcomes().forget_since(began_);
+  states_.enter_run();
+  const auto began = port.outcomes().fence().place;
+  port.outcomes().forget_since(began);
   checkpoint_->forget();  // what a run before has committed
-  outside_ = detail::bound_timeline();
-  turn_timeline(TimelineEnd::over);
+  timeline_.begin(began);
   core_->device().tell(device_message::RunProgress{true});
   return before;
 }
 
-bool RunLoop::keeps() const {
-  return !save_.directory.empty() || save_.partner || core_->options().shrink;
-}
-
-bool RunLoop::pins() const {
-  return keeps() && (io_ != StateIo::direct || save_.partner || core_->options().shrink);
-}
-
-bool RunLoop::interrupted() const {
-  return core_->status().interrupted();
-}
-
-bool RunLoop::is_by_fault(Errc code) const {
-  if (code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code))
-    return true;
-  if (code != Errc::stale && code != Errc::peer_lost) return false;
-  return interrupted() || core_->device().port().transfers().spoilt_in() == core_->epoch().value;
+void RunLoop::begin(const Result<void>& before) {
+  const bool member = core_->members().rank() >= 0;
+  if (member) {
+    check_begin(before);
+    states_.open();
+  } else {
+    states_.watch_folder();
+  }
+  if (options_->prepare) prepare();
+  if (!member || core_->status().members().have_changed()) return;  // RunMembers::resize() does it
+  states_.choose_io();
+  states_.check_room();
+  states_.begin();
+  if (!core_->options().rehearsal) return;
+  rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal, options_->stride);
+  core_->history().rehearsed = true;
 }
 
 void RunLoop::run() {
   const auto before = attach();
   try {
-    const bool member = core_->members().rank() >= 0;
-    if (member) {
-      check_begin(before);
-      check_save_options();
-    } else if (!save_.directory.empty()) {
-      // It may be a member later, or what is left to write the state.
-      const auto fingerprint = fingerprint_of(save_);
-      states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint,
-                            ends_before());
-    }
-    if (save_.restart == SaveOptions::kNever) states_.begin_anew();
-    if (options_->prepare) prepare();
-    if (member && !core_->status().has_other_members()) {  // else resize() does it
-      choose_io();
-      check_room();
-      begin_keeping();
-      if (core_->options().rehearsal) {
-        rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal, options_->stride);
-        core_->history().rehearsed = true;
-      }
-    }
+    begin(before);
     loop();
-    if (!save_.directory.empty()) ends().back() = core_->status().end_of_run();
+    states_.leave_run(core_->status().run().last_step());
   } catch (const WorldStopped& e) {
-    meet_at_the_end();
+    members_.meet_at_the_end();
     if (!ends_the_world(e.code())) throw;
-    throw CollectiveException(rescue(e.error()));
+    throw CollectiveException(states_.rescue(e.error()));
   } catch (const RunLeft&) {
     follow();
     throw;
@@ -133,19 +115,53 @@ void RunLoop::run() {
   }
 }
 
-void RunLoop::leave(const Error& error) {
-  (void)core_->actor().tell(world_message::Left{number_, error});
-  {
-    const Whereabouts::Wait wait(core_->whereabouts(), "World::run, which it leaves");
-    core_->status().wait_for_end_of_run();
-  }
-  follow();
+Result<void> RunLoop::check_options() const {
+  const auto& [first_step, commit_every, stride] =
+      std::tie(options_->first_step, options_->commit_every, options_->stride);
+  if (commit_every < 1 || stride < 1 || first_step < 0)
+    return Error{Errc::invalid, 0,
+                 "RunOptions: first_step = " + std::to_string(first_step) + ", commit_every = " +
+                     std::to_string(commit_every) + ", stride = " + std::to_string(stride) +
+                     ": the first must not be negative, the others at least 1"};
+  if (commit_every % stride != 0 || first_step % stride != 0)
+    return Error{Errc::invalid, 0,
+                 "RunOptions: first_step = " + std::to_string(first_step) +
+                     " and commit_every = " + std::to_string(commit_every) +
+                     " must be multiples of stride = " + std::to_string(stride)};
+  return {};
 }
 
-void RunLoop::follow() {
-  detach();
-  meet_at_the_end();
-  (void)core_->status().wait_active();  // what has ended the world is told by whatever comes next
+void RunLoop::check_begin(const Result<void>& before) {
+  auto outcome = before;
+  if (ends_the_world(before.code())) outcome = {};  // which says so itself
+  if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
+    (void)core_->device().port().outcomes().report(
+        before.error());  // for the next run, until wait_active()
+    outcome = Error{outcome.code(), outcome.error().native,
+                    "a fault has undone some of what was submitted before World::run: call " +
+                        std::string("World::wait_active() and do it again, or do it in "
+                                    "RunOptions::prepare: ") +
+                        outcome.error().message};
+  } else if (!outcome.ok()) {
+    (void)core_->device().port().outcomes().take_error();  // it is told here
+  }
+  if (outcome.ok()) outcome = check_options();
+  if (auto agreed = core_->members().agree(outcome); !agreed)
+    throw CollectiveException(agreed.error());
+}
+
+void RunLoop::prepare() {
+  for (;;) {
+    try {
+      if (members_.prepare()) return;
+      continue;
+    } catch (const Exception& e) {
+      if (!is_by_fault(*core_, e.code())) throw;
+      log::debug("world", "the run's begin is interrupted: {}", e.what());
+      end_epoch_by(e.error());
+    }
+    (void)recover();
+  }
 }
 
 // Steps and commits
@@ -153,25 +169,27 @@ void RunLoop::follow() {
 void RunLoop::loop() {
   for (;;) {
     try {
-      if (core_->status().has_other_members()) {
-        resize();
+      if (core_->status().members().have_changed()) {
+        if (const auto step = members_.resize()) first_ = from_ = *step;
         continue;
       }
-      if (core_->status().watches()) {
+      if (core_->status().members().watches()) {
         if (watch()) return;
         continue;
       }
-      if (!restarted_) restart();
+      if (!states_.restarted()) {
+        if (const auto step = states_.restart()) first_ = from_ = *step;
+      }
       if (checkpoint_->newest() < 0) {
-        settle_timeline();
+        timeline_.settle();
         commit(from_);
-        core_->status().wait_stable(from_);
+        core_->status().run().wait_stable(from_);
         if (stopping_) stop(from_);
         leave_if_failing(from_);
       }
       return attempt();
     } catch (const Exception& e) {
-      if (!is_by_fault(e.code())) {
+      if (!is_by_fault(*core_, e.code())) {
         if (rehearsal_ && e.code() == Errc::stale) throw Exception(rehearsal_->explain(e.error()));
         throw;
       }
@@ -196,18 +214,18 @@ void RunLoop::attempt() {
   for (std::int64_t i = from_;; i += options_->stride) {
     at_ = i;
     core_->whereabouts().set_step(i);
-    if (interrupted()) throw Exception(kReformed);
+    if (is_interrupted(*core_)) throw Exception(kReformed);
     if (take_stop_signal()) core_->request_stop();
     if (rehearsal_) rehearsal_->before_step(i);
     const auto answer = call_step(i);
-    throw_error();
+    throw_error(*core_);
     std::int64_t next = 0;
     const bool no_more = __builtin_add_overflow(i, options_->stride, &next);
     if (no_more && answer != Step::done)
       throw Exception(
           {Errc::invalid, 0, "there is no number of a step behind " + std::to_string(i)});
     const bool ends = answer == Step::done || commit_is_due(next);
-    if (ends) settle_timeline();
+    if (ends) timeline_.settle();
     if (rehearsal_ && ends && rehearsal_->end(next)) return finish(i);
     if (answer == Step::done) return finish(i);
     if (!ends) continue;
@@ -218,53 +236,41 @@ void RunLoop::attempt() {
   }
 }
 
-void RunLoop::throw_error() {
-  if (const auto error = core_->device().port().outcomes().take_error()) throw Exception(*error);
-}
-
-Result<void> RunLoop::settle_commands() {
-  const Whereabouts::Wait wait(core_->whereabouts(), "World::run for this rank's own commands");
-  const auto reached = core_->device().port().outcomes().fence().reached;
-  while (!reached.wait_for(kLook)) {
-    if (interrupted()) return kReformed;
-  }
-  return reached.wait();
-}
-
 bool RunLoop::commit_is_due(std::int64_t step) const {
+  const auto& save = states_.options();
   return (step - options_->first_step) % options_->commit_every == 0 ||
-         (save_.every > 0 && step % save_.every == 0);
+         (save.every > 0 && step % save.every == 0);
 }
 
 void RunLoop::commit(std::int64_t step) {
   // The half to be overwritten holds the commit before the newest: nobody may still need it.
   const auto before = checkpoint_->newest();
-  if (before >= 0) core_->status().wait_stable(before);
-  stopping_ = core_->status().stopping_after(before);
-  const bool to_disk = !save_.directory.empty() &&
-                       (stopping_ || (save_.every > 0 && step % save_.every == 0 && step > first_));
-  const bool capture = keeper_ != nullptr && (to_disk || save_.partner);
+  if (before >= 0) core_->status().run().wait_stable(before);
+  stopping_ = core_->status().run().stops_after(before);
+  const auto& save = states_.options();
+  auto* const keeper = states_.keeper();
+  const bool to_disk =
+      states_.saves() && (stopping_ || (save.every > 0 && step % save.every == 0 && step > first_));
+  const bool capture = keeper != nullptr && (to_disk || save.partner);
   const auto since = SteadyClock::time();
-  core_->status().begin_commit(step, since);
+  core_->status().run().begin_commit(step, since);
   const auto epoch = core_->epoch().value;
   flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   // And the half that the keeper still has written to disk is not overwritten.
-  if (capture || (keeper_ != nullptr && keeper_->reads(1 - checkpoint_->half()))) settle_keeper();
-  auto before_it = timeline_;
-  turn_timeline(TimelineEnd::over);
+  if (capture || (keeper != nullptr && keeper->reads(1 - checkpoint_->half()))) states_.settle();
+  timeline_.begin_commit(step);
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device().port().outcomes().fence();
-  if (committed_.size() == 2) committed_.erase(committed_.begin());
-  committed_.push_back({step, fence.place, std::move(before_it)});
+  timeline_.committed(fence.place);
   detail::at_once_when_ready(
       when_all({std::move(copied), fence.reached}),
       [actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
   core_->tokens().committed(epoch, commit_number(number_, step));
-  if (capture) keeper_->capture(step, epoch, to_disk, since);
+  if (capture) keeper->capture(step, epoch, to_disk, since);
 }
 
 void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
@@ -273,16 +279,12 @@ void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
                                                        run = number_](const Result<void>&) {
     (void)actor.tell(world_message::Flushed{epoch, run, step});
   });
-  if (core_->device().has_tokens()) core_->status().wait_all_flushed(step);
-}
-
-void RunLoop::settle_keeper() {
-  if (keeper_ != nullptr && !keeper_->wait_idle([this] { return interrupted(); }))
-    throw Exception(kReformed);
+  if (core_->device().has_tokens()) core_->status().run().wait_all_flushed(step);
 }
 
 void RunLoop::leave_if_failing(std::int64_t step) {
-  if (!core_->options().shrink || core_->mpi().size() == 1 || !core_->status().failing()) return;
+  if (!core_->options().shrink || core_->mpi().size() == 1 || !core_->status().health().failing())
+    return;
   const bool last = core_->members().size() == 1;
   if (last || !options_->resized) {
     if (!std::exchange(core_->history().stay_told, true)) {
@@ -291,27 +293,27 @@ void RunLoop::leave_if_failing(std::int64_t step) {
     }
     return;
   }
-  core_->status().wait_stable(step);
-  settle_keeper();
+  core_->status().run().wait_stable(step);
+  states_.settle();
   (void)core_->actor().tell(world_message::Withdraw{});
   // The epoch ends in any case: with this rank's leave, or with whatever kept it from being heard.
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run to leave the world");
-  core_->status().wait_for_end_of_epoch();
+  core_->status().epochs().wait_for_end();
   throw Exception(kReformed);
 }
 
 void RunLoop::finish(std::int64_t step) {
-  const auto settled = settle_commands();
-  throw_error();
+  const auto settled = settle_commands(*core_);
+  throw_error(*core_);
   if (!settled.ok()) throw Exception(settled.error());
   // A commit on its way must not be taken for one of the next run.
-  core_->status().wait_stable(checkpoint_->newest());
-  settle_keeper();
-  throw_error();
+  core_->status().run().wait_stable(checkpoint_->newest());
+  states_.settle();
+  throw_error(*core_);
   (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_, step});
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run for the other ranks' end of it",
                                Awaits::end_of_run);
-  finished_ = core_->status().wait_finished(number_);
+  finished_ = core_->status().run().wait_finished(number_);
   if (!finished_) throw Exception(kReformed);
   if (rehearsal_) rehearsal_->conclude();
 }
@@ -321,9 +323,9 @@ void RunLoop::stop(std::int64_t step) {
   const auto at = "asked to stop, at step " + std::to_string(step);
   // Without anything to go on from, to run the job again is to begin anew: that is no success of a
   // kind, and the one who asked shall know.
-  if (save_.directory.empty())
+  if (!states_.saves())
     throw CollectiveException({Errc::stopped, 0, at + "; nothing is saved (no --checkpoint-dir)"});
-  const auto newest = std::max(core_->history().restarted_from, keeper_->on_disk());
+  const auto newest = std::max(core_->history().restarted_from, states_.keeper()->on_disk());
   if (newest < 0) {
     throw CollectiveException(
         {Errc::stopped, 0, at + "; its state could not be saved, and no other is on disk"});
@@ -333,6 +335,89 @@ void RunLoop::stop(std::int64_t step) {
        at + (newest == step ? "; its state is on disk"
                             : "; its state could not be saved, that of step " +
                                   std::to_string(newest) + " is on disk")});
+}
+
+// After faults
+
+void RunLoop::end_epoch_by(const Error& error) {
+  const auto epoch = core_->epoch().value;
+  if (is_interrupted(*core_)) return;
+  if (core_->status().epochs().wait_for_end_of(epoch, kNoFault) || is_interrupted(*core_)) return;
+  const auto newest = checkpoint_->newest();
+  if (ended_epoch_at_ == newest) {
+    throw Exception({error.code, error.native,
+                     "a step has failed twice as if by a fault, and there was none (a future of an "
+                     "earlier step, or another rank's error): " +
+                         error.message});
+  }
+  ended_epoch_at_ = newest;
+  log::warn("world", "a step has failed as if by a fault, and there was none: it is repeated: {}",
+            error.to_string());
+  (void)core_->actor().tell(world_message::EndEpoch{epoch, error});
+  core_->status().epochs().wait_for_end();
+}
+
+std::int64_t RunLoop::recover() {
+  const Whereabouts::Wait wait(core_->whereabouts(), "World::run for a recovery");
+  timeline_.turn(Standing::undone);  // before anything of the way back is submitted
+  std::optional<std::int64_t> restored;
+  for (;;) {
+    if (const auto order =
+            core_->status().run().wait_for_recovery(timeline_.place_of(restored.value_or(-1)))) {
+      restore(*order, restored);
+      continue;
+    }
+    timeline_.forget_commits_after(restored.value_or(-1));
+    if (core_->status().members().watches() || core_->status().members().have_changed()) return -1;
+    if (restored) return *restored;
+    // It was not asked for, because the state was being dealt out: there is no commit yet.
+    checkpoint_->forget();
+    return -1;
+  }
+}
+
+void RunLoop::restore(const RunStatus::Restore& order, std::optional<std::int64_t>& restored) {
+  const Gate::Passage passage;
+  // Without a commit everywhere no step has run yet: the state is what it was.
+  Result<void> outcome;
+  if (order.step >= 0) {
+    outcome = checkpoint_->rollback(order.step);
+  } else {
+    checkpoint_->forget();
+  }
+  if (outcome.ok()) restored = order.step;
+  if (outcome.code() == Errc::internal) throw Exception(outcome.error());
+  (void)core_->actor().tell(world_message::Restored{
+      order.round, outcome, at_,
+      std::max<std::int64_t>(0, at_ - (order.step >= 0 ? order.step : first_))});
+}
+
+bool RunLoop::watch() {
+  using Seen = RunStatus::Seen;
+  for (;;) {
+    const bool waits = !options_->spectate;
+    const auto seen = core_->status().run().watch(number_, timeline_.place_of(-1), waits);
+    if (seen == Seen::new_epoch) timeline_.forget_commits_after(-1);
+    if (seen != Seen::nothing) return seen == Seen::finished;
+    if (!waits) options_->spectate();
+  }
+}
+
+void RunLoop::leave(const Error& error) {
+  (void)core_->actor().tell(world_message::Left{number_, error});
+  {
+    const Whereabouts::Wait wait(core_->whereabouts(), "World::run, which it leaves");
+    core_->status().run().wait_for_end();
+  }
+  follow();
+}
+
+void RunLoop::follow() {
+  detach();
+  members_.meet_at_the_end();
+  (void)core_->status()
+      .epochs()
+      .wait_active();  // what has ended the world is told by whatever comes next
 }
 
 }  // namespace troupe::rank_process

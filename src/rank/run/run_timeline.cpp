@@ -1,13 +1,10 @@
+#include "rank/run/run_timeline.hpp"
+
 #include <algorithm>
 #include <thread>
+#include <utility>
 
-#include "common/core/log.hpp"
-#include "rank/run/run_loop.hpp"
-#include "rank/world/world_actor.hpp"
-#include "rank/world/world_core.hpp"
-
-// Work that other threads do for a run's steps, and errors that look as if a fault caused them.
-// docs/recovery.md has the rule of timelines.
+#include "rank/run/run_commands.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -15,28 +12,30 @@ namespace {
 constexpr auto kShortest = std::chrono::microseconds(20),
                kLongest = std::chrono::microseconds(1000);
 
-/// A fault is noticed everywhere within this time, mostly. To end the epoch sooner costs a second
-/// round of the recovery that is about to begin, and nothing else.
-constexpr auto kNoFault = std::chrono::seconds(1);
-
 }  // namespace
 
-void RunLoop::turn_timeline(TimelineEnd before) {
-  TimelinePtr next(new detail::TimelineState);
+void RunTimeline::begin(ProgramPlace place) {
+  began_ = place;
+  outside_ = detail::bound_timeline();
+  turn(Standing::over);
+}
+
+void RunTimeline::turn(Standing before) {
+  StatePtr next(new detail::TimelineState);
   core_->device().port().run_guard().turn(next.operator->(), before, checkpoint_->buffers());
   (void)detail::bind_timeline(next.operator->());
-  timeline_ = std::move(next);
+  state_ = std::move(next);
 }
 
-void RunLoop::end_timeline(TimelineEnd before) {
+void RunTimeline::end(Standing before) {
   core_->device().port().run_guard().turn(nullptr, before, {});
   (void)detail::bind_timeline(outside_);
-  timeline_ = {};
+  state_ = {};
 }
 
-void RunLoop::settle_timeline() {
+void RunTimeline::settle() {
   const auto idle = [&] {
-    const auto work = timeline_->work();
+    const auto work = state_->work();
     return work.active == 0 && work.waiting == 0;
   };
   if (idle()) return;
@@ -46,42 +45,53 @@ void RunLoop::settle_timeline() {
   auto& port = core_->device().port();
   const auto until = [&](const auto& holds) {
     for (auto pause = kShortest; !holds(); pause = std::min(2 * pause, kLongest)) {
-      if (interrupted()) throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
+      if (is_interrupted(*core_))
+        throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
       port.poll();
       std::this_thread::sleep_for(pause);
     }
   };
   for (;;) {
-    const auto starts = timeline_->starts();
-    until([&] { return timeline_->work().active == 0; });
+    const auto starts = state_->starts();
+    until([&] { return state_->work().active == 0; });
     if (idle()) break;
     // Behind a fence, commands and requests have resolved all their futures. If that started no
     // function, the functions that are left wait for promises of the program.
     const auto fence = port.outcomes().fence().reached;
     until([&] {
-      return fence.ready() && !port.outcomes().resolving() && timeline_->work().active == 0;
+      return fence.ready() && !port.outcomes().resolving() && state_->work().active == 0;
     });
-    if (idle() || timeline_->starts() == starts) break;
+    if (idle() || state_->starts() == starts) break;
   }
-  throw_error();
+  throw_error(*core_);
 }
 
-void RunLoop::end_epoch_by(const Error& error) {
-  const auto epoch = core_->epoch().value;
-  if (interrupted()) return;
-  if (core_->status().wait_for_end_of_epoch(epoch, kNoFault) || interrupted()) return;
-  const auto newest = checkpoint_->newest();
-  if (ended_epoch_at_ == newest) {
-    throw Exception({error.code, error.native,
-                     "a step has failed twice as if by a fault, and there was none (a future of an "
-                     "earlier step, or another rank's error): " +
-                         error.message});
-  }
-  ended_epoch_at_ = newest;
-  log::warn("world", "a step has failed as if by a fault, and there was none: it is repeated: {}",
-            error.to_string());
-  (void)core_->actor().tell(world_message::EndEpoch{epoch, error});
-  core_->status().wait_for_end_of_epoch();
+void RunTimeline::begin_commit(std::int64_t step) {
+  commits_.push_back({step, {}, state_});
+  turn(Standing::over);
+}
+
+void RunTimeline::committed(ProgramPlace place) {
+  commits_.back().place = place;
+  if (commits_.size() > 2) commits_.erase(commits_.begin());
+}
+
+std::vector<RunTimeline::Commit>::const_iterator RunTimeline::find(std::int64_t step) const {
+  return std::find_if(commits_.begin(), commits_.end(),
+                      [&](const Commit& commit) { return commit.step == step; });
+}
+
+ProgramPlace RunTimeline::place_of(std::int64_t step) const {
+  const auto at = find(step);
+  return at != commits_.end() ? at->place : began_;
+}
+
+void RunTimeline::forget_commits_after(std::int64_t step) {
+  const auto at = find(step);
+  const auto first = at != commits_.end() ? at + 1 : commits_.cbegin();
+  std::for_each(first, commits_.cend(),
+                [](const Commit& commit) { commit.before->set_standing(Standing::undone); });
+  commits_.erase(first, commits_.cend());
 }
 
 }  // namespace troupe::rank_process

@@ -29,7 +29,7 @@ rank_process::Whereabouts::Wait host_call(rank_process::WorldCore& core,
                                           const rank_process::HostGroup& ranks, const char* name,
                                           const std::string& same = {}) {
   const auto named = call_name(core, group, name);
-  if (core.status().in_run())
+  if (core.status().run().is_under_way())
     core.meet({number_of(group), ranks.calls() + 1, ranks.ranks(), named, name + same});
   ranks.count_call();
   core.whereabouts().count_host_call();
@@ -79,8 +79,8 @@ detail::Scope Collectives::scope() const {
 detail::Submitter& Collectives::collectives() {
   if (recorder_ != nullptr) return *recorder_;
   if (core_ == nullptr) throw Exception(kEmptyGroup);  // there is nobody to keep account of it
-  if (is_group_ && !group_) return core_->empty_group();
-  if (is_group_ && group_->entry().gone()) return core_->gone_group();
+  if (is_group_ && !group_) return core_->refusals().empty_group;
+  if (is_group_ && group_->entry().gone()) return core_->refusals().gone_group;
   if (auto* const recorder = core_->recorder()) {
     if (group_) recorder->keep(group_);  // as long as it may run
     return *recorder;
@@ -90,7 +90,7 @@ detail::Submitter& Collectives::collectives() {
 
 detail::Submitter& Collectives::messages() {
   if (core_ == nullptr) throw Exception(kEmptyGroup);
-  if (recorder_ != nullptr) return core_->messages_in_bundle();
+  if (recorder_ != nullptr) return core_->refusals().messages_in_bundle;
   if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
   if (auto* const recorder = core_->recorder()) {
     if (group_) recorder->keep(group_);

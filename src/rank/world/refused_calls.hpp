@@ -32,4 +32,14 @@ class RefusedCalls final : public detail::Submitter {
   Error why_;
 };
 
+/// One for each reason.
+struct Refusals {
+  explicit Refusals(detail::Submitter& program)
+      : empty_group(program, kEmptyGroup),
+        gone_group(program, kGoneGroup),
+        messages_in_bundle(program, kMessageInBundle) {}
+
+  RefusedCalls empty_group, gone_group, messages_in_bundle;
+};
+
 }  // namespace troupe::rank_process

@@ -63,10 +63,10 @@ class Forming {
     for (;;) {
       late_ = SteadyClock::time() - began_ > core_->options().phase_timeout;
       const auto outcome = once();
-      if (outcome.ok() || !is_by_fault_of_a_device(outcome.code()) || core_->status().in_run() ||
-          all_late_)
+      if (outcome.ok() || !is_by_fault_of_a_device(outcome.code()) ||
+          core_->status().run().is_under_way() || all_late_)
         return outcome;
-      (void)core_->status().wait_for_end_of_epoch(oldest_, kNoFault);
+      (void)core_->status().epochs().wait_for_end_of(oldest_, kNoFault);
     }
   }
 
@@ -74,7 +74,7 @@ class Forming {
   using Blobs = std::vector<std::vector<std::byte>>;
 
   Result<void> once() {
-    const auto active = core_->status().wait_for_epoch();
+    const auto active = core_->status().epochs().wait_for_one();
     if (active.ok() && active->epoch != epoch_) {
       epoch_ = active->epoch;  // time counts from here
       began_ = SteadyClock::time();
@@ -82,7 +82,7 @@ class Forming {
     Result<std::vector<std::byte>> share = std::vector<std::byte>();
     if (!active.ok()) {
       share = active.error();
-      if (!core_->status().in_run()) share = ended(active.error());
+      if (!core_->status().run().is_under_way()) share = ended(active.error());
     } else if (find_place(active->excluded)) {
       share = contribute();
     }

@@ -87,11 +87,11 @@ void WorldActor::on(Begin) {
 
 void WorldActor::on(FromDevice event) {
   if (const auto* memory = std::get_if<DeviceStandbyMemory>(&event.event))
-    return core_->status().set_standby_memory(memory->bytes);
+    return core_->status().standbys().set_memory(memory->bytes);
   if (const auto* opened = std::get_if<DeviceLibrary>(&event.event))
     return tell_library(opened->library);
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
-    core_->status().set_standby(standby->ready);
+    core_->status().standbys().set_ready(standby->ready);
   if (const auto* failed = std::get_if<DeviceFailed>(&event.event)) failed_ = failed->error;
   if (const auto* health = std::get_if<DeviceHealth>(&event.event); health && health->event.failing)
     consider_leaving(health->event.text);
@@ -99,8 +99,8 @@ void WorldActor::on(FromDevice event) {
 }
 
 void WorldActor::consider_leaving(const std::string& text) {
-  if (!core_->options().leaves_failing || core_->status().failing()) return;
-  core_->status().set_failing(text);
+  if (!core_->options().leaves_failing || core_->status().health().failing()) return;
+  core_->status().health().set_failing(text);
   if (core_->mpi().size() == 1) return log::warn("world", "the GPU stays: it is the only one");
   if (!core_->options().shrink)
     log::warn("world", "the GPU stays: on-health = shrink wants on-loss = shrink");
@@ -108,7 +108,7 @@ void WorldActor::consider_leaving(const std::string& text) {
 
 void WorldActor::retire() {
   left_gpu_ = true;
-  const auto why = core_->status().failing().value_or(std::string());
+  const auto why = core_->status().health().failing().value_or(std::string());
   core_->device().tell(
       device_message::GiveUp{{Errc::device_failed, 0, "the GPU says that it is failing: " + why}});
 }
@@ -142,7 +142,7 @@ void WorldActor::on(FromNetwork message) {
     return relay_.up(*from_rank);
   const auto& said = std::get<SupervisorMessage>(*decoded);
   if (const auto* const agreed = std::get_if<from_supervisor::SplitAgreed>(&said))
-    return core_->status().set_split_answer(*agreed);
+    return core_->status().splits().set_answer(*agreed);
   if (std::holds_alternative<from_supervisor::AskCall>(said)) return answer_call();
   if (const auto* const order = std::get_if<from_supervisor::Order>(&said))
     log::debug("world", "round {}: {}", order->round, to_string(order->phase));
@@ -170,7 +170,7 @@ void WorldActor::hear(const RankMessage& message) {
 
 void WorldActor::tell_of_standby_world() {
   if (core_->options().standby_world)
-    core_->status().set_standby_world(supervisor_->standby_world().formed());
+    core_->status().standbys().set_world(supervisor_->standby_world().formed());
 }
 
 bool WorldActor::counts(std::uint32_t epoch, std::uint32_t run) const {
@@ -188,7 +188,7 @@ void WorldActor::on(Committed done) {
   if (done.outcome.ok()) return member_.committed(done.step);
   const auto code = done.outcome.code();
   if (code != Errc::device_lost && code != Errc::world_reformed)  // else the world re-forms
-    core_->status().fail_commit(done.outcome.error());
+    core_->status().run().fail_commit(done.outcome.error());
 }
 
 void WorldActor::on(Finished done) {
@@ -202,12 +202,12 @@ void WorldActor::on(EndEpoch end) {
 }
 
 void WorldActor::restore(std::uint32_t round, std::int64_t step) {
-  if (!core_->status().ask_restore(round, step))
+  if (!core_->status().run().ask_restore(round, step))
     (void)core_->actor().tell(Restored{round, {}, -1, 0});
 }
 void WorldActor::close_world() {
   core_->device().flight().board().active.store(0, std::memory_order_relaxed);
-  core_->status().close();
+  core_->status().epochs().close();
 }
 void WorldActor::halt(std::uint32_t round) {
   core_->device().tell(DeviceOrder{DeviceDone::Order::halt, round});
@@ -229,7 +229,7 @@ void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
 }
 void WorldActor::contribute(std::uint32_t round) {
   const auto& out =
-      core_->status().excluded();  // of the world of now, which only this actor changes
+      core_->status().members().excluded();  // of the world of now, which only this actor changes
   const bool returns = std::binary_search(out.begin(), out.end(), core_->mpi().rank());
   contributed_ = core_->groups()->listing(member_.excluded(), returns);
   core_->device().tell(
@@ -300,7 +300,7 @@ Result<DeviceOrder> WorldActor::connect_order(
 void WorldActor::on(GroupsChanged) {
   const auto& groups = *core_->groups();
   if (!groups.all_in(prepared_) || groups.lacks_any(prepared_))
-    member_.groups_changed(core_->status().has_standby());
+    member_.groups_changed(core_->status().standbys().own_ready());
 }
 
 void WorldActor::regroup(std::uint32_t round) {
@@ -314,7 +314,7 @@ void WorldActor::regroup(std::uint32_t round) {
 }
 
 void WorldActor::on(Regrouped done) {
-  core_->status().regroup(std::move(done.group), member_.regrouped(done.round));
+  core_->status().members().regroup(std::move(done.group), member_.regrouped(done.round));
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
@@ -378,10 +378,10 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<
     log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
   failed_.reset();
   trace_.recovered(epoch, reports);
-  core_->status().activate(epoch, stable, reports, member_.excluded());
+  core_->status().epochs().activate(epoch, stable, reports, member_.excluded());
   auto& board = core_->device().flight().board();
   board.epoch.store(epoch, std::memory_order_relaxed);
-  board.recoveries.store(static_cast<std::uint32_t>(core_->status().recoveries().size()),
+  board.recoveries.store(static_cast<std::uint32_t>(core_->status().epochs().recoveries().size()),
                          std::memory_order_relaxed);
   board.active.store(1, std::memory_order_relaxed);
   revived_at_ = context().now();
@@ -418,7 +418,7 @@ void WorldActor::look_at_progress() {
 }
 
 void WorldActor::look_at_program() {
-  const auto since = core_->status().recovery_waits_since();
+  const auto since = core_->status().run().recovery_waits_since();
   if (!since) late_program_at_ = core_->options().stall_report;
   if (!since || core_->options().stall_report.count() == 0) return;
   const auto wait = SteadyClock::time() - *since;
@@ -500,7 +500,7 @@ bool WorldActor::on(Conclude conclude) {
 }
 
 void WorldActor::strike(Phase phase) {
-  if (const auto kind = core_->status().take_fault(phase)) {
+  if (const auto kind = core_->status().faults().take(phase)) {
     core_->device().tell(device_message::Suffer{*kind});
   }
 }

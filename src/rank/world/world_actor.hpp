@@ -135,18 +135,18 @@ class WorldActor
   void regroup(std::uint32_t round) override;
   void restore(std::uint32_t round, std::int64_t step) override;
   void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
-  void all_flushed(std::int64_t step) override { core_->status().set_all_flushed(step); }
+  void all_flushed(std::int64_t step) override { core_->status().run().set_all_flushed(step); }
   void stable(std::int64_t step) override {
     core_->device().tell(device_message::RunProgress{true});
-    core_->status().set_stable(step);
+    core_->status().run().set_stable(step);
   }
-  void stopping(std::int64_t since) override { core_->status().set_stopping(since); }
-  void all_finished(std::int64_t step) override { core_->status().set_finished(step); }
+  void stopping(std::int64_t since) override { core_->status().run().set_stopping(since); }
+  void all_finished(std::int64_t step) override { core_->status().run().set_finished(step); }
   void run_left(std::int64_t run, int rank, const Error& error) override {
-    core_->status().set_left(run, rank, error);
+    core_->status().run().set_left(run, rank, error);
   }
   void stop(const Error& error) override { core_->stop(error); }
-  void health_told(HealthEvent event) override { core_->status().add_health(std::move(event)); }
+  void health_told(HealthEvent event) override { core_->status().health().add(std::move(event)); }
   void retire() override;
   void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;

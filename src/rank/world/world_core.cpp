@@ -37,9 +37,7 @@ WorldCore::WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Option
     : options_(std::move(options)),
       mpi_(&mpi),
       device_(std::move(device)),
-      empty_group_(device_->submitter(), kEmptyGroup),
-      gone_group_(device_->submitter(), kGoneGroup),
-      messages_in_bundle_(device_->submitter(), kMessageInBundle),
+      refusals_(device_->submitter()),
       groups_(std::make_shared<Groups>(mpi)),
       status_(mpi, whereabouts_) {}
 
@@ -56,8 +54,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.everyone().agree(ready); !agreed) return agreed.error();
-  auto tokens = TokenClient::open(mpi, core->device_, core->options_.tokens,
-                                  [core = core.get()] { return core->status_.in_run(); });
+  auto tokens = TokenClient::open(mpi, core->device_, core->options_.tokens, [core = core.get()] {
+    return core->status_.run().is_under_way();
+  });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
   core->open_actors(system.scheduler());
@@ -87,7 +86,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   (void)core->actor_.tell(world_message::Begin{});
   core->device_->flight().set_whereabouts(
       [core = core.get()] { return core->whereabouts_.now().text; });
-  if (auto formed = core->status_.wait_active(); !formed) return formed.error();
+  if (auto formed = core->status_.epochs().wait_active(); !formed) return formed.error();
   return core;
 }
 
@@ -129,17 +128,20 @@ void WorldCore::leave_actors() {
 }
 
 WorldCore::~WorldCore() {
-  status_.tell_faults_left();
+  status_.faults().tell_left();
   if (transport_ && options_.rehearsal && !history_.rehearsed && mpi_->rank() == 0)
     log::warn("world", "--rehearse has rehearsed nothing: the program has called no World::run");
   if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
   const Whereabouts::Wait wait(whereabouts_, "the end of the program", Awaits::end_of_program);
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
-  if (status_.keeper() != nullptr) end_abandoned_runs();
+  if (status_.run().keeper().get() != nullptr) end_abandoned_runs();
   if (check_) check_->leave();
-  if (status_.keeper() != nullptr)
-    status_.keeper()->close();  // while the world can still say what becomes of its last commit
+  if (status_.run().keeper().get() != nullptr)
+    status_.run()
+        .keeper()
+        .get()
+        ->close();  // while the world can still say what becomes of its last commit
   // What the device has loaded last is on its way to rank 0 before this rank leaves.
   if (transport_ && !actor_.ended()) {
     (void)device_->libraries();
@@ -156,7 +158,7 @@ WorldCore::~WorldCore() {
 }
 
 void WorldCore::stop(const Error& error) {
-  status_.stop(error);
+  status_.epochs().stop(error);
   // A collective with a rank that is gone would never end.
   device_->port().hosts().end(error);
   transport_->watch(options_.phase_timeout, [error](const std::vector<int>& ranks, bool again) {
@@ -180,12 +182,12 @@ void WorldCore::meet(const HostCall& call) {
 
 Result<void> WorldCore::agree_on_call(const HostCall& call) {
   if (call.ranks.size() < 2) return {};
-  if (auto begun = status_.begin_split(); !begun) return begun;
+  if (auto begun = status_.splits().begin(); !begun) return begun;
   send(0, from_rank::Splitting{mpi_->rank(), call});
-  if (const auto answer = status_.wait_for_split(call, true)) return *answer;
+  if (const auto answer = status_.splits().wait(call, true)) return *answer;
   // The others may have come meanwhile: rank 0 knows.
   send(0, from_rank::SplitGivenUp{mpi_->rank()});
-  return *status_.wait_for_split(call, false);
+  return *status_.splits().wait(call, false);
 }
 
 void WorldCore::groups_changed() {
@@ -194,10 +196,10 @@ void WorldCore::groups_changed() {
 
 void WorldCore::end_abandoned_runs() {
   const Whereabouts::Wait wait(whereabouts_, "World::run for the end of the run before");
-  while (const auto left = status_.wait_for_abandoned_run()) {
+  while (const auto left = status_.epochs().wait_for_abandoned_run()) {
     const auto [run, epoch] = *left;
     (void)actor_.tell(world_message::Finished{epoch, run, kAnyStep});
-    status_.wait_for_its_end(epoch);
+    status_.epochs().wait_for_end_of_run(epoch);
   }
 }
 

@@ -22,8 +22,8 @@
 #include "rank/world/groups.hpp"
 #include "rank/world/refused_calls.hpp"
 #include "rank/world/rehearsal_options.hpp"
+#include "rank/world/status/world_status.hpp"
 #include "rank/world/whereabouts.hpp"
-#include "rank/world/world_status.hpp"
 
 namespace troupe::rank_process {
 
@@ -94,15 +94,13 @@ class WorldCore {
   /// This thread's recording; nullptr: it does not record.
   [[nodiscard]] Recorder* recorder() const noexcept { return Recorder::of(device_->port()); }
   // In the place of the device, for calls that cannot be: each is refused, see RefusedCalls.
-  [[nodiscard]] detail::Submitter& empty_group() noexcept { return empty_group_; }
-  [[nodiscard]] detail::Submitter& gone_group() noexcept { return gone_group_; }
-  [[nodiscard]] detail::Submitter& messages_in_bundle() noexcept { return messages_in_bundle_; }
+  [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
   /// Where the program's collectives go.
   [[nodiscard]] detail::Submitter& collectives() noexcept {
     return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
   }
-  [[nodiscard]] Epoch epoch() const noexcept { return status_.epoch(); }
-  [[nodiscard]] const HostGroup& members() const noexcept { return status_.members(); }
+  [[nodiscard]] Epoch epoch() const noexcept { return status_.epochs().acknowledged(); }
+  [[nodiscard]] const HostGroup& members() const noexcept { return status_.members().now(); }
 
   // The program's thread.
 
@@ -136,7 +134,7 @@ class WorldCore {
   Options options_;
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
-  RefusedCalls empty_group_, gone_group_, messages_in_bundle_;
+  Refusals refusals_;
   std::shared_ptr<Groups> groups_;
   Whereabouts whereabouts_;
   WorldStatus status_;

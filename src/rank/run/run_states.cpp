@@ -1,19 +1,19 @@
+#include "rank/run/run_states.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <tuple>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/core/log.hpp"
 #include "rank/run/restart.hpp"
-#include "rank/run/run_loop.hpp"
+#include "rank/run/run_commands.hpp"
 #include "rank/run/state_costs.hpp"
 #include "rank/store/direct_io.hpp"
 #include "rank/store/part_table.hpp"
-#include "rank/world/world_actor.hpp"
-#include "rank/world/world_core.hpp"
-
-// What a run begins with: checks, the state that the program makes or that was saved, the keeper.
 
 namespace troupe::rank_process {
 namespace {
@@ -27,61 +27,30 @@ std::string whoami() {
 
 }  // namespace
 
-Result<void> RunLoop::check_options() const {
-  const auto& [first_step, commit_every, stride] =
-      std::tie(options_->first_step, options_->commit_every, options_->stride);
-  if (commit_every < 1 || stride < 1 || first_step < 0)
-    return Error{Errc::invalid, 0,
-                 "RunOptions: first_step = " + std::to_string(first_step) + ", commit_every = " +
-                     std::to_string(commit_every) + ", stride = " + std::to_string(stride) +
-                     ": the first must not be negative, the others at least 1"};
-  if (commit_every % stride != 0 || first_step % stride != 0)
-    return Error{Errc::invalid, 0,
-                 "RunOptions: first_step = " + std::to_string(first_step) +
-                     " and commit_every = " + std::to_string(commit_every) +
-                     " must be multiples of stride = " + std::to_string(stride)};
-  return {};
+RunStates::RunStates(WorldCore& core, Checkpoint& checkpoint, const RunOptions& options)
+    : core_(&core),
+      checkpoint_(&checkpoint),
+      run_(&options),
+      save_(with_defaults(options.save.value_or(core.options().save), core.options().save)) {}
+
+bool RunStates::keeps() const {
+  return saves() || save_.partner || core_->options().shrink;
 }
 
-void RunLoop::check_begin(const Result<void>& before) {
-  auto outcome = before;
-  if (ends_the_world(before.code())) outcome = {};  // which says so itself
-  if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
-    (void)core_->device().port().outcomes().report(
-        before.error());  // for the next run, until wait_active()
-    outcome = Error{outcome.code(), outcome.error().native,
-                    "a fault has undone some of what was submitted before World::run: call " +
-                        std::string("World::wait_active() and do it again, or do it in "
-                                    "RunOptions::prepare: ") +
-                        outcome.error().message};
-  } else if (!outcome.ok()) {
-    (void)core_->device().port().outcomes().take_error();  // it is told here
-  }
-  if (outcome.ok()) outcome = check_options();
-  if (auto agreed = core_->members().agree(outcome); !agreed)
-    throw CollectiveException(agreed.error());
+bool RunStates::pins() const {
+  return keeps() && (io_ != StateIo::direct || save_.partner || core_->options().shrink);
 }
 
-void RunLoop::prepare() {
-  for (preparing_ = true; preparing_;) {
-    try {
-      if (core_->status().has_other_members()) {
-        preparing_ = false;
-      } else if (meet()) {
-        require(core_->status().watches() ? Result<void>() : make_share(options_->prepare));
-        preparing_ = false;
-      }
-      continue;
-    } catch (const Exception& e) {
-      if (!is_by_fault(e.code())) throw;
-      log::debug("world", "the run's begin is interrupted: {}", e.what());
-      end_epoch_by(e.error());
-    }
-    (void)recover();
-  }
+void RunStates::enter_run() {
+  core_->history().restarted_from = -1;
+  if (saves()) ends().push_back(kNoEnd);
 }
 
-void RunLoop::check_save_options() {
+void RunStates::leave_run(std::int64_t end) {
+  if (saves()) ends().back() = end;
+}
+
+void RunStates::open() {
   const auto& members = core_->members();
   const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
                     " steps, restart " + std::to_string(save_.restart) + ", partner " +
@@ -94,41 +63,50 @@ void RunLoop::check_save_options() {
   }
   if (save_.io == StateIo::compat)
     outcome = Error{Errc::invalid, 0, "SaveOptions::io: compat cannot be asked for"};
-  if (save_.directory.empty() && save_.every > 0)
+  if (!saves() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
-  if (save_.directory.empty() && save_.restart >= 0)
+  if (!saves() && save_.restart >= 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to go on from (--checkpoint-dir)"};
-  if (save_.every % options_->stride != 0)
+  if (save_.every % run_->stride != 0)
     outcome = Error{Errc::invalid, 0,
                     "states are saved every " + std::to_string(save_.every) +
                         " steps (--checkpoint-every), which is no multiple of the " +
-                        std::to_string(options_->stride) + " that are done at once"};
-  if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
+                        std::to_string(run_->stride) + " that are done at once"};
+  if (outcome.ok() && saves() && members.rank() == 0) {
     auto lock = FolderLock::take(folder_of(save_), whoami());
     outcome = lock.ok() ? Generations(folder_of(save_), {}, ends_before()).prepare()
                         : Result<void>(lock.error());
     if (lock.ok()) folder_lock_ = std::move(*lock);
   }
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
-  if (save_.directory.empty()) return;
+  if (!saves()) return;
   auto states = states_of(members, save_, ends_before());
   if (!states) throw CollectiveException(states.error());
   states_ = std::move(*states);
+  if (save_.restart == SaveOptions::kNever) states_.begin_anew();
 }
 
-Ends& RunLoop::ends() {
+void RunStates::watch_folder() {
+  if (!saves()) return;
+  const auto fingerprint = fingerprint_of(save_);
+  states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint,
+                        ends_before());
+  if (save_.restart == SaveOptions::kNever) states_.begin_anew();
+}
+
+Ends& RunStates::ends() {
   return core_->history().ends[folder_of(save_).string()];
 }
 
-Ends RunLoop::ends_before() {
+Ends RunStates::ends_before() {
   auto before = ends();
   before.pop_back();
   return before;
 }
 
-void RunLoop::choose_io() {
+void RunStates::choose_io() {
   io_ = StateIo::pinned;
-  if (save_.directory.empty()) return;
+  if (!saves()) return;
   const auto& members = core_->members();
   std::vector<DirectTrial> trials;
   if (save_.io == StateIo::direct || (save_.io == StateIo::automatic && !save_.partner)) {
@@ -146,11 +124,11 @@ void RunLoop::choose_io() {
     log::info("checkpoint", "{}", line);
 }
 
-void RunLoop::check_room() {
+void RunStates::check_room() {
   const auto& members = core_->members();
   const auto costs = measure_costs(members, *checkpoint_);
   Result<void> outcome;
-  if (!save_.directory.empty() && members.rank() == 0)
+  if (saves() && members.rank() == 0)
     outcome = rank_process::check_room(states_.folder(), costs.whole);
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   const auto line = describe(costs, save_, pins());
@@ -158,11 +136,11 @@ void RunLoop::check_room() {
     log::info("checkpoint", "{}", line);
 }
 
-void RunLoop::begin_keeping() {
+void RunStates::begin() {
   const bool again = keeper_ != nullptr;
   std::unique_ptr<StateKeeper> keeper;
   // The one of the run before goes first: its memory is needed.
-  if (!again) core_->status().exchange_keeper(nullptr).reset();
+  if (!again) core_->status().run().keeper().exchange(nullptr).reset();
   if (!keeps()) return;
   Result<void> outcome;
   if (const auto entries = checkpoint_->saved_entries().size(); entries > kPartMaxEntries)
@@ -180,10 +158,10 @@ void RunLoop::begin_keeping() {
                                                          .takes = core_->options().shrink,
                                                          .before = keeper_});
   keeper_ = keeper.get();
-  core_->status().exchange_keeper(std::move(keeper)).reset();
+  core_->status().run().keeper().exchange(std::move(keeper)).reset();
 }
 
-std::int64_t RunLoop::wanted_state() {
+std::int64_t RunStates::wanted() {
   if (save_.restart < 0) return save_.restart;
   const auto& members = core_->members();
   const bool mine = core_->history().step_taken.contains(folder_of(save_).string()) ||
@@ -193,39 +171,41 @@ std::int64_t RunLoop::wanted_state() {
   return of_another_run ? SaveOptions::kNewest : save_.restart;
 }
 
-void RunLoop::restart() {
+std::optional<std::int64_t> RunStates::restart() {
   restarted_ = true;
-  if (save_.directory.empty() || save_.restart == SaveOptions::kNever) return;
-  const auto wanted = wanted_state();
-  auto found = find_state(core_->members(), states_, wanted, true);
+  if (!saves() || save_.restart == SaveOptions::kNever) return std::nullopt;
+  const auto step = wanted();
+  auto found = find_state(core_->members(), states_, step, true);
   if (!found) throw CollectiveException(found.error());
+  std::optional<std::int64_t> loaded;
   if (*found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
     checkpoint_->renew();
     if (auto agreed = core_->members().agree(load(**found)); !agreed)
       throw CollectiveException(agreed.error());
-    first_ = from_ = (*found)->step();
-    core_->history().restarted_from = first_;
+    loaded = (*found)->step();
+    core_->history().restarted_from = *loaded;
     if (core_->members().rank() == 0)
-      log::info("checkpoint", "going on from step {}, saved by {} ranks", first_,
+      log::info("checkpoint", "going on from step {}, saved by {} ranks", *loaded,
                 (*found)->parts());
   }
   restarted_ = true;
-  if (wanted >= 0) core_->history().step_taken.insert(folder_of(save_).string());
+  if (step >= 0) core_->history().step_taken.insert(folder_of(save_).string());
+  return loaded;
 }
 
-Result<void> RunLoop::load(const SavedState& state) {
+Result<void> RunStates::load(const SavedState& state) {
   const auto& members = core_->members();
-  if ((state.step() - options_->first_step) % options_->stride != 0)
+  if ((state.step() - run_->first_step) % run_->stride != 0)
     return Error{Errc::invalid, 0,
                  "the state of step " + std::to_string(state.step()) +
                      " is between two calls of this program, which do " +
-                     std::to_string(options_->stride) + " steps each"};
+                     std::to_string(run_->stride) + " steps each"};
   if (state.parts() == members.size()) {
     auto loaded = load_own_part(state);
-    return loaded.ok() ? settle_commands() : loaded;
+    return loaded.ok() ? settle_commands(*core_) : loaded;
   }
-  if (!options_->redistribute) {
+  if (!run_->redistribute) {
     return Error{Errc::invalid, 0,
                  "the state of step " + std::to_string(state.step()) + " was saved by " +
                      std::to_string(state.parts()) + " ranks; this program can go on from it " +
@@ -233,14 +213,14 @@ Result<void> RunLoop::load(const SavedState& state) {
                      " (--restart never begins anew)"};
   }
   try {
-    options_->redistribute(state);
-    return settle_commands();
+    run_->redistribute(state);
+    return settle_commands(*core_);
   } catch (...) {  // the others wait for what they read of this rank's part
     return thrown();
   }
 }
 
-Result<void> RunLoop::load_own_part(const SavedState& state) {
+Result<void> RunStates::load_own_part(const SavedState& state) {
   const auto begin = SteadyClock::time();
   DirectIo direct(core_->shared_device());
   const auto loaded = load_part(state, core_->members().rank(), *checkpoint_,
@@ -253,6 +233,55 @@ Result<void> RunLoop::load_own_part(const SavedState& state) {
               static_cast<double>(loaded->bytes) / time.count() / 1e9, to_string(loaded->io));
   }
   return {};
+}
+
+void RunStates::settle() const {
+  if (keeper_ != nullptr && !keeper_->wait_idle([this] { return is_interrupted(*core_); }))
+    throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
+}
+
+std::int64_t RunStates::newest_on_disk() const {
+  const auto mine =
+      std::max(core_->history().restarted_from, keeper_ != nullptr ? keeper_->on_disk() : -1);
+  const auto all = core_->mpi().everyone().gather(mine);
+  return *std::max_element(all.begin(), all.end());
+}
+
+std::optional<SavedState> RunStates::newest() {
+  const auto& everyone = core_->mpi().everyone();
+  const auto on_disk = newest_on_disk();
+  auto memory = MemoryState::find(everyone, held());
+  if (memory.ok() && (*memory)->step() >= on_disk) return SavedState(std::move(*memory));
+  if (on_disk < 0) return std::nullopt;
+  auto found = find_state(everyone, states_, on_disk, true);
+  if (!found) throw CollectiveException(found.error());
+  return *found;
+}
+
+Error RunStates::rescue(const Error& error) {
+  auto step = core_->history().restarted_from;
+  if (keeper_ != nullptr || core_->options().shrink) {
+    if (keeper_ != nullptr) keeper_->close();
+    step = newest_on_disk();
+    const auto& everyone = core_->mpi().everyone();
+    const auto memory = MemoryState::find(everyone, held());
+    if (saves() && memory.ok() && (*memory)->step() > step) {
+      const StateWriter writer(states_, everyone.rank(), everyone.size(),
+                               [&](std::span<const std::byte> value, std::span<std::byte> all) {
+                                 everyone.all_gather(value, all);
+                               });
+      StateWriter::Share share;
+      if ((share.table = (*memory)->own()) != nullptr)
+        share.write = StateWriter::of_image((*memory)->own_image());
+      if (writer.write((*memory)->step(), share)) step = (*memory)->step();
+    }
+  }
+  auto told = error;
+  if ((core_->options().stop_on_loss || core_->options().shrink) && step >= 0)
+    told.code = Errc::requeue;
+  told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
+                            : "; no state is on disk";
+  return told;
 }
 
 }  // namespace troupe::rank_process

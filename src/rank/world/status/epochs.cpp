@@ -1,0 +1,120 @@
+#include "rank/world/status/epochs.hpp"
+
+#include <string_view>
+
+#include "common/core/log.hpp"
+
+namespace troupe::rank_process {
+
+std::vector<Recovery> Epochs::recoveries() const {
+  const std::lock_guard lock(monitor_->mutex);
+  return recoveries_;
+}
+
+void Epochs::close() {
+  const std::lock_guard lock(monitor_->mutex);
+  monitor_->active = false;
+  run_->epoch_ended();
+  parts_->port->gate().set_epoch(Epoch(0));
+  parts_->tokens->end_epoch(monitor_->epoch, kWorldReformed);
+  if (parts_->check != nullptr) parts_->check->close(monitor_->epoch);
+  if (monitor_->in_run) parts_->port->gate().close(kWorldReformed);
+  monitor_->changed.notify_all();
+}
+
+void Epochs::activate(std::uint32_t epoch, std::int64_t stable,
+                      const std::vector<Recovery>& reports,
+                      const std::vector<std::int32_t>& excluded) {
+  const std::lock_guard lock(monitor_->mutex);
+  if (members_->exclude(excluded)) {
+    parts_->tokens->set_excluded(excluded);
+    parts_->actors->set_excluded(excluded);
+  }
+  monitor_->active = true;
+  monitor_->epoch = epoch;
+  standbys_->epoch_began();
+  run_->epoch_began(stable);
+  for (const auto& report : reports) {
+    recoveries_.push_back(report);
+    if (mpi_->rank() != 0) continue;
+    const std::string_view what =
+        report.kind == kKindFailed || report.kind == kKindWithdrawn ? "is out of the world"
+        : report.kind == kKindRejoins                               ? "is back in the world"
+        : report.kind == kKindLeft                                  ? "has left its run"
+        : report.kind == kKindError ? "has met an error that no fault explains"
+                                    : "lost its device host";
+    log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
+              what, report.kind, report.total_ms);
+  }
+  monitor_->changed.notify_all();
+}
+
+void Epochs::stop(const Error& error) {
+  const std::lock_guard lock(monitor_->mutex);
+  monitor_->stopped = error;
+  monitor_->active = false;
+  run_->world_stopped();
+  parts_->port->gate().set_epoch(Epoch(0));
+  parts_->port->gate().close(error);
+  parts_->tokens->end_epoch(token_message::kNoMoreEpochs, error);
+  parts_->actors->end(error);
+  if (parts_->check != nullptr) parts_->check->close(monitor_->epoch);
+  monitor_->changed.notify_all();
+}
+
+Result<Epoch> Epochs::wait_active() {
+  const Whereabouts::Wait wait(*whereabouts_, "World::wait_active");
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  monitor.changed.wait(lock, [&] { return monitor.stopped || monitor.active; });
+  if (monitor.stopped) return *monitor.stopped;
+  members_->acknowledge(*parts_);
+  members_->turn_to_new();
+  members_->settle_locked();
+  parts_->port->outcomes().forgive_losses();
+  return Epoch(monitor.epoch);
+}
+
+Result<Epochs::Active> Epochs::wait_for_one() {
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  monitor.changed.wait(lock, [&] { return monitor.stopped || monitor.active || monitor.in_run; });
+  if (monitor.stopped) return *monitor.stopped;
+  if (monitor.in_run && monitor.is_interrupted()) return kWorldReformed;
+  return Active{monitor.epoch, members_->excluded()};
+}
+
+bool Epochs::wait_for_end_of(std::uint32_t epoch, std::chrono::nanoseconds limit) {
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  return monitor.changed.wait_for(
+      lock, limit, [&] { return monitor.stopped || !monitor.active || monitor.epoch != epoch; });
+}
+
+void Epochs::wait_for_end() {
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  monitor.changed.wait(
+      lock, [&] { return monitor.stopped || !monitor.active || monitor.has_new_epoch(); });
+  monitor.throw_if_stopped();
+}
+
+std::optional<std::pair<std::uint32_t, std::uint32_t>> Epochs::wait_for_abandoned_run() {
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  if (monitor.finished == monitor.runs) return std::nullopt;
+  monitor.changed.wait(lock, [&] { return monitor.stopped || monitor.active; });
+  if (monitor.stopped || monitor.finished == monitor.runs) return std::nullopt;
+  return std::pair{monitor.runs - 1, monitor.epoch};
+}
+
+void Epochs::wait_for_end_of_run(std::uint32_t epoch) {
+  auto& monitor = *monitor_;
+  std::unique_lock lock(monitor.mutex);
+  monitor.changed.wait(lock, [&] {
+    return monitor.stopped || !monitor.active || monitor.epoch != epoch ||
+           monitor.finished == monitor.runs;
+  });
+}
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "rank/protocol/message.hpp"
+#include "rank/world/status/world_monitor.hpp"
+
+namespace troupe::rank_process {
+
+/// Host collectives that rank 0 has to agree to: splits, and all of those in a run.
+class Splits {
+ public:
+  explicit Splits(WorldMonitor& monitor) : monitor_(&monitor) {}
+
+  /// The WorldActor: rank 0 has answered.
+  void set_answer(const from_supervisor::SplitAgreed& answer);
+  /// The program: one is about to be asked for. Errors: those of wait().
+  Result<void> begin();
+  /// The program: waits for rank 0's answer. nullopt: a fault came first, in a run, where
+  /// `gives_up`. Errors: what ended the world; world_reformed.
+  std::optional<Result<void>> wait(const HostCall& call, bool gives_up);
+
+ private:
+  WorldMonitor* monitor_;
+  std::optional<from_supervisor::SplitAgreed> answer_;  ///< the newest
+};
+
+}  // namespace troupe::rank_process
