@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/dnn/attention_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 namespace {
@@ -165,8 +166,8 @@ TensorId attention_sink_backward(Graph& graph, TensorId sink, const AttentionOut
 }
 
 std::string wrong_sink_backward(const NodeView& node) {
-  const auto &sink = *node.inputs[0], &o = *node.inputs[1], &d_o = *node.inputs[2],
-             &stats = *node.inputs[3];
+  const auto in = of_node::named<of_node::SinkBackwardInputs>(node.inputs);
+  const auto &sink = *in.sink, &o = *in.o, &d_o = *in.d_o, &stats = *in.stats;
   if (o.rank() != 4 || !same_extents(o, d_o)) return "o and its gradient do not fit one another";
   if (wrong_sink(sink, o.extents[1]) || !same_extents(*node.outputs[0], sink))
     return "the sink is not one f32 for each head of q";

@@ -10,6 +10,7 @@
 #include "common/core/extremes.hpp"
 #include "lib/dnn/attention_view.hpp"
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 /// Attention by BLAS, some rows of the scores at a time.
 namespace troupe::dnn {
@@ -368,10 +369,11 @@ void compute_attention_backward(const NodeView& node, Contents& contents) {
 }
 
 void compute_sink_backward(const NodeView& node, Contents& contents) {
-  const auto &sink = contents.of(node.inputs[0]), &o = contents.of(node.inputs[1]),
-             &d_o = contents.of(node.inputs[2]), &stats = contents.of(node.inputs[3]);
+  const auto in = of_node::named<of_node::SinkBackwardInputs>(node.inputs);
+  const auto &sink = contents.of(in.sink), &o = contents.of(in.o), &d_o = contents.of(in.d_o),
+             &stats = contents.of(in.stats);
   auto& made = contents.make(node.outputs[0]);
-  const auto extents = node.inputs[1]->extents;
+  const auto extents = in.o->extents;
   const auto heads = static_cast<std::size_t>(extents[1]),
              queries = static_cast<std::size_t>(extents[2]),
              dim = static_cast<std::size_t>(extents[3]);

@@ -2,14 +2,14 @@
 
 #include "lib/dnn/attention_view.hpp"
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::host::cuda {
 namespace {
 
-/// What both directions have, of tensors by their places in a node.
-template <class Attributes>
-void set_rule(Attributes& attributes, const dnn::AttentionView& view, const Tensor& bias,
-              const Tensor& length_q, const Tensor& length_kv) {
+/// What both directions have; `in`: the node's inputs by name.
+template <class Attributes, class Inputs>
+void set_rule(Attributes& attributes, const dnn::AttentionView& view, const Inputs& in) {
   // By 0 cuDNN makes NaN of the minus infinity of keys that there are not.
   attributes.set_attn_scale(view.scale == 0 ? std::numeric_limits<float>::min() : view.scale)
       .set_alibi_mask(view.alibi())
@@ -17,9 +17,9 @@ void set_rule(Attributes& attributes, const dnn::AttentionView& view, const Tens
                                                   : fe::DiagonalAlignment_t::TOP_LEFT);
   if (view.left() >= 0) attributes.set_diagonal_band_left_bound(static_cast<int>(view.left()));
   if (view.right() >= 0) attributes.set_diagonal_band_right_bound(static_cast<int>(view.right()));
-  if (bias != nullptr) attributes.set_bias(bias);
-  if (length_q != nullptr)
-    attributes.set_padding_mask(true).set_seq_len_q(length_q).set_seq_len_kv(length_kv);
+  if (in.bias != nullptr) attributes.set_bias(in.bias);
+  if (in.length_q != nullptr)
+    attributes.set_padding_mask(true).set_seq_len_q(in.length_q).set_seq_len_kv(in.length_kv);
 }
 
 /// A number of the node's own, as cuDNN takes it.
@@ -32,16 +32,17 @@ Tensor factor(float value) {
 Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   const dnn::AttentionView view(node);
   auto attributes = fe::graph::SDPA_attributes().set_generate_stats(view.stats != nullptr);
-  set_rule(attributes, view, inputs[3], inputs[4], inputs[5]);
+  const auto in = dnn::of_node::named<dnn::of_node::AttentionInputs>(inputs);
+  set_rule(attributes, view, in);
   if (view.dropout_mask != nullptr)
-    attributes.set_dropout(inputs[6], factor(1 / (1 - view.dropout)));
-  if (view.sink != nullptr) attributes.set_sink_token(inputs[7]);
+    attributes.set_dropout(in.dropout_mask, factor(1 / (1 - view.dropout)));
+  if (view.sink != nullptr) attributes.set_sink_token(in.sink);
   if (view.page_table_k != nullptr) {
-    attributes.set_paged_attention_k_table(inputs[8])
-        .set_paged_attention_v_table(inputs[9])
+    attributes.set_paged_attention_k_table(in.page_table_k)
+        .set_paged_attention_v_table(in.page_table_v)
         .set_paged_attention_max_seq_len_kv(static_cast<int>(view.keys()));
   }
-  const auto made = graph.sdpa(inputs[0], inputs[1], inputs[2], std::move(attributes));
+  const auto made = graph.sdpa(in.q, in.k, in.v, std::move(attributes));
   return {made[0], made[1]};
 }
 
@@ -50,14 +51,15 @@ Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Node
   // Seen with cuDNN 9.14: with a mask, the gradients of q and k come out wrong without an error.
   if (view.dropout_mask != nullptr) return {};
   auto attributes = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(true);
-  set_rule(attributes, view, inputs[6], inputs[7], inputs[8]);
+  const auto in = dnn::of_node::named<dnn::of_node::AttentionBackwardInputs>(inputs);
+  set_rule(attributes, view, in);
   Tensor d_bias;
   if (view.d_bias != nullptr) {
     d_bias = graph.tensor(fe::graph::Tensor_attributes());
     attributes.set_dbias(d_bias);
   }
-  const auto made = graph.sdpa_backward(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
-                                        inputs[5], std::move(attributes));
+  const auto made =
+      graph.sdpa_backward(in.q, in.k, in.v, in.o, in.d_o, in.stats, std::move(attributes));
   return {made[0], made[1], made[2], d_bias};
 }
 

@@ -3,6 +3,7 @@
 #include <troupe/lib/dnn_attention.hpp>
 
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 
@@ -16,29 +17,26 @@ struct AttentionView {
   std::span<const std::int64_t> numbers;
   float scale, dropout;
 
-  /// Inputs q k v bias length_q length_kv dropout_mask sink page_table_k page_table_v, outputs o
-  /// stats; or inputs q k v o d_o stats bias length_q length_kv dropout_mask, outputs d_q d_k d_v
-  /// d_bias.
   explicit AttentionView(const NodeView& node)
-      : q(node.inputs[0]), k(node.inputs[1]), v(node.inputs[2]), numbers(node.numbers) {
-    const bool backward = node.kind == NodeKind::attention_backward;
-    const std::size_t rest = backward ? 6 : 3;
-    bias = node.inputs[rest];
-    length_q = node.inputs[rest + 1];
-    length_kv = node.inputs[rest + 2];
-    dropout_mask = node.inputs[rest + 3];
-    sink = backward ? nullptr : node.inputs[7];
-    page_table_k = backward ? nullptr : node.inputs[8];
-    page_table_v = backward ? nullptr : node.inputs[9];
-    o = backward ? node.inputs[3] : node.outputs[0];
-    d_o = backward ? node.inputs[4] : nullptr;
-    stats = backward ? node.inputs[5] : node.outputs[1];
-    d_q = backward ? node.outputs[0] : nullptr;
-    d_k = backward ? node.outputs[1] : nullptr;
-    d_v = backward ? node.outputs[2] : nullptr;
-    d_bias = backward ? node.outputs[3] : nullptr;
-    scale = node.real(0);
-    dropout = node.real(5);
+      : numbers(node.numbers), scale(node.real(0)), dropout(node.real(5)) {
+    sink = page_table_k = page_table_v = d_o = d_q = d_k = d_v = d_bias = nullptr;
+    const auto take_both = [this](const auto& in) {
+      q = in.q, k = in.k, v = in.v, bias = in.bias, dropout_mask = in.dropout_mask;
+      length_q = in.length_q, length_kv = in.length_kv;
+    };
+    if (node.kind == NodeKind::attention_backward) {
+      const auto in = of_node::named<of_node::AttentionBackwardInputs>(node.inputs);
+      const auto out = of_node::named<of_node::AttentionBackwardOutputs>(node.outputs);
+      take_both(in);
+      o = in.o, d_o = in.d_o, stats = in.stats;
+      d_q = out.d_q, d_k = out.d_k, d_v = out.d_v, d_bias = out.d_bias;
+    } else {
+      const auto in = of_node::named<of_node::AttentionInputs>(node.inputs);
+      const auto out = of_node::named<of_node::AttentionOutputs>(node.outputs);
+      take_both(in);
+      sink = in.sink, page_table_k = in.page_table_k, page_table_v = in.page_table_v;
+      o = out.o, stats = out.stats;
+    }
   }
 
   // Numbers: scale, diagonal, left and right (-1: none), alibi, dropout.

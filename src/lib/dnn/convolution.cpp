@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/spatial.hpp"
 
 namespace troupe::dnn {
@@ -85,13 +86,23 @@ TensorId convolution_filter(Graph& graph, TensorId dy, TensorId x,
 }
 
 ConvolutionView ConvolutionView::of(const NodeView& node) {
-  const auto *const first = node.inputs[0], *const second = node.inputs[1],
-                    *const result = node.outputs[0];
+  const auto* const result = node.outputs[0];
   ConvolutionView view;
   switch (node.kind) {
-    case NodeKind::convolution_data: view = {result, second, first, 0, {}}; break;
-    case NodeKind::convolution_filter: view = {second, result, first, 0, {}}; break;
-    default: view = {first, second, result, 0, {}};
+    case NodeKind::convolution_data: {
+      const auto in = of_node::named<of_node::ConvolutionDataInputs>(node.inputs);
+      view = {result, in.w, in.dy, 0, {}};
+      break;
+    }
+    case NodeKind::convolution_filter: {
+      const auto in = of_node::named<of_node::ConvolutionFilterInputs>(node.inputs);
+      view = {in.x, result, in.dy, 0, {}};
+      break;
+    }
+    default: {
+      const auto in = of_node::named<of_node::ConvolutionInputs>(node.inputs);
+      view = {in.x, in.w, result, 0, {}};
+    }
   }
   auto& windows = view.windows;
   windows.rank = view.w->rank() - 2;

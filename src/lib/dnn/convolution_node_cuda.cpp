@@ -1,4 +1,5 @@
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/spatial.hpp"
 
 namespace troupe::host::cuda {
@@ -18,15 +19,21 @@ Attributes attributes_of(const dnn::Windows& windows) {
 Nodes add_convolution(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   const auto windows = dnn::ConvolutionView::of(node).windows;
   switch (node.kind) {
-    case dnn::NodeKind::convolution_data:
-      return {graph.conv_dgrad(inputs[0], inputs[1],
-                               attributes_of<fe::graph::Conv_dgrad_attributes>(windows))};
-    case dnn::NodeKind::convolution_filter:
-      return {graph.conv_wgrad(inputs[0], inputs[1],
-                               attributes_of<fe::graph::Conv_wgrad_attributes>(windows))};
-    default:
-      return {graph.conv_fprop(inputs[0], inputs[1],
-                               attributes_of<fe::graph::Conv_fprop_attributes>(windows))};
+    case dnn::NodeKind::convolution_data: {
+      const auto in = dnn::of_node::named<dnn::of_node::ConvolutionDataInputs>(inputs);
+      return {
+          graph.conv_dgrad(in.dy, in.w, attributes_of<fe::graph::Conv_dgrad_attributes>(windows))};
+    }
+    case dnn::NodeKind::convolution_filter: {
+      const auto in = dnn::of_node::named<dnn::of_node::ConvolutionFilterInputs>(inputs);
+      return {
+          graph.conv_wgrad(in.dy, in.x, attributes_of<fe::graph::Conv_wgrad_attributes>(windows))};
+    }
+    default: {
+      const auto in = dnn::of_node::named<dnn::of_node::ConvolutionInputs>(inputs);
+      return {
+          graph.conv_fprop(in.x, in.w, attributes_of<fe::graph::Conv_fprop_attributes>(windows))};
+    }
   }
 }
 

@@ -1,24 +1,24 @@
 #pragma once
 
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 
-/// A node dropout by the names of its parts: inputs x, moved; outputs y, mask. Numbers:
-/// probability, seed, offset.
+/// A node dropout by the names of its parts. Numbers: probability, seed, offset.
 struct DropoutView {
   const TensorView *x, *moved, *y, *mask;
   float probability;
   std::uint64_t seed, offset;
 
   explicit DropoutView(const NodeView& node)
-      : x(node.inputs[0]),
-        moved(node.inputs[1]),
-        y(node.outputs[0]),
-        mask(node.outputs[1]),
-        probability(node.real(0)),
+      : probability(node.real(0)),
         seed(static_cast<std::uint64_t>(node.numbers[1])),
-        offset(static_cast<std::uint64_t>(node.numbers[2])) {}
+        offset(static_cast<std::uint64_t>(node.numbers[2])) {
+    const auto in = of_node::named<of_node::DropoutInputs>(node.inputs);
+    const auto out = of_node::named<of_node::DropoutOutputs>(node.outputs);
+    x = in.x, moved = in.moved, y = out.y, mask = out.mask;
+  }
 
   /// An element is kept whose word is not below this.
   [[nodiscard]] std::uint64_t threshold() const {

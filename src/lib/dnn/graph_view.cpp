@@ -1,4 +1,6 @@
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/attention_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +12,6 @@
 
 #include "common/core/mix.hpp"
 #include "common/wire/checker.hpp"
-#include "lib/dnn/attention_view.hpp"
 
 namespace troupe::dnn {
 namespace {
@@ -146,29 +147,36 @@ bool spreads_twice(const NodeView& node) noexcept {
 }
 
 const NodeDefinition* definition_of(NodeKind kind) noexcept {
+  using of_node::kCount;
   static constexpr NodeDefinition kDefinitions[] = {
-      {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},
+      {"pointwise", kCount<of_node::PointwiseInputs>, 1, 1, 1, 5, &wrong_pointwise},
       {"reduction", 1, 1, 1, 1, 1, &wrong_reduction},
-      {"convolution", 2, 2, 1, 1, 12, &wrong_convolution},
-      {"convolution_data", 2, 2, 1, 1, 12, &wrong_convolution},
-      {"convolution_filter", 2, 2, 1, 1, 12, &wrong_convolution},
-      {"matmul", 2, 2, 1, 1, 0, &wrong_matmul},
-      {"pooling", 1, 1, 2, 1, 13, &wrong_pooling},
-      {"pooling_backward", 2, 1, 1, 1, 13, &wrong_pooling},
+      {"convolution", kCount<of_node::ConvolutionInputs>, 2, 1, 1, 12, &wrong_convolution},
+      {"convolution_data", kCount<of_node::ConvolutionDataInputs>, 2, 1, 1, 12, &wrong_convolution},
+      {"convolution_filter", kCount<of_node::ConvolutionFilterInputs>, 2, 1, 1, 12,
+       &wrong_convolution},
+      {"matmul", kCount<of_node::MatmulInputs>, 2, 1, 1, 0, &wrong_matmul},
+      {"pooling", 1, 1, kCount<of_node::PoolingOutputs>, 1, 13, &wrong_pooling},
+      {"pooling_backward", kCount<of_node::PoolingBackwardInputs>, 1, 1, 1, 13, &wrong_pooling},
       {"resize", 1, 1, 1, 1, 2, &wrong_resize},
       {"resize_backward", 1, 1, 1, 1, 2, &wrong_resize},
-      {"attention", 10, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
-      {"attention_backward", 10, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
-      {"norm", 7, 3, 5, 1, 1, &wrong_norm},
-      {"norm_backward", 5, 4, 3, 2, 1, &wrong_norm_backward},
+      {"attention", kCount<of_node::AttentionInputs>, 3, kCount<of_node::AttentionOutputs>, 1,
+       AttentionView::kNumbers, &wrong_attention},
+      {"attention_backward", kCount<of_node::AttentionBackwardInputs>, 6,
+       kCount<of_node::AttentionBackwardOutputs>, 3, AttentionView::kNumbers,
+       &wrong_attention_backward},
+      {"norm", kCount<of_node::NormInputs>, 3, kCount<of_node::NormOutputs>, 1, 1, &wrong_norm},
+      {"norm_backward", kCount<of_node::NormBackwardInputs>, 4,
+       kCount<of_node::NormBackwardOutputs>, 2, 1, &wrong_norm_backward},
       {"reshape", 1, 1, 1, 1, 0, &wrong_reshape},
       {"transpose", 1, 1, 1, 1, Graph::kMaxRank, &wrong_transpose},
       {"slice", 1, 1, 1, 1, 2 * Graph::kMaxRank, &wrong_slice},
       {"concatenate", kMaxParts, 1, 1, 1, 1, &wrong_concatenate},
-      {"dropout", 2, 0, 2, 0, 3, &wrong_dropout},
-      {"sink_backward", 4, 4, 1, 1, 0, &wrong_sink_backward},
-      {"rotary", 3, 3, 1, 1, 2, &wrong_rotary},
-      {"channel_sums", 1, 1, 2, 2, 0, &wrong_channel_sums},
+      {"dropout", kCount<of_node::DropoutInputs>, 0, kCount<of_node::DropoutOutputs>, 0, 3,
+       &wrong_dropout},
+      {"sink_backward", kCount<of_node::SinkBackwardInputs>, 4, 1, 1, 0, &wrong_sink_backward},
+      {"rotary", kCount<of_node::RotaryInputs>, 3, 1, 1, 2, &wrong_rotary},
+      {"channel_sums", 1, 1, kCount<of_node::ChannelSumsOutputs>, 2, 0, &wrong_channel_sums},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 
@@ -22,7 +23,8 @@ TensorId matmul(Graph& graph, TensorId a, TensorId b) {
 }
 
 std::string wrong_matmul(const NodeView& node) {
-  const auto &a = *node.inputs[0], &b = *node.inputs[1], &c = *node.outputs[0];
+  const auto in = of_node::named<of_node::MatmulInputs>(node.inputs);
+  const auto &a = *in.a, &b = *in.b, &c = *node.outputs[0];
   const auto rank = c.rank();
   if (rank < 3 || a.rank() != rank || b.rank() != rank)
     return "a, b and c have not the same number of dimensions, at least 3";

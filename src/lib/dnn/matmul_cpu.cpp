@@ -1,11 +1,13 @@
 #include <cblas.h>
 
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 
 void compute_matmul(const NodeView& node, Contents& contents) {
-  const auto &left = *node.inputs[0], &right = *node.inputs[1], &result = *node.outputs[0];
+  const auto in = of_node::named<of_node::MatmulInputs>(node.inputs);
+  const auto &left = *in.a, &right = *in.b, &result = *node.outputs[0];
   const auto rank = result.rank();
   const auto rows = static_cast<int>(result.extents[rank - 2]);  // extents are below 2^31
   const auto columns = static_cast<int>(result.extents[rank - 1]);

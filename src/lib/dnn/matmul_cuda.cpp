@@ -1,4 +1,5 @@
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -21,7 +22,8 @@ Nodes add_matmul(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   for (const auto* const input : node.inputs) {
     if (input->dtype == DType::f32 || shared_by_columns(*input, *node.outputs[0])) return {};
   }
-  return {graph.matmul(inputs[0], inputs[1], fe::graph::Matmul_attributes())};
+  const auto in = dnn::of_node::named<dnn::of_node::MatmulInputs>(inputs);
+  return {graph.matmul(in.a, in.b, fe::graph::Matmul_attributes())};
 }
 
 }  // namespace troupe::host::cuda

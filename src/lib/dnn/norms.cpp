@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/norms.hpp"
 
 namespace troupe::dnn {
@@ -87,12 +88,14 @@ Normalized norm(Graph& graph, Norm which, TensorId x, TensorId scale, TensorId b
 std::string wrong_norm(const NodeView& node) {
   if (node.numbers[0] < 0 || node.numbers[0] >= kNorms) return "unknown norm";
   const auto which = static_cast<Norm>(node.numbers[0]);
-  const auto &x = *node.inputs[0], &scale = *node.inputs[1], &epsilon = *node.inputs[2];
-  const auto* const bias = node.inputs[3];
-  const auto *const mean = node.outputs[1], *const inverse_deviation = node.outputs[2];
+  const auto in = of_node::named<of_node::NormInputs>(node.inputs);
+  const auto out = of_node::named<of_node::NormOutputs>(node.outputs);
+  const auto &x = *in.x, &scale = *in.scale, &epsilon = *in.epsilon;
+  const auto* const bias = in.bias;
+  const auto *const mean = out.mean, *const inverse_deviation = out.inverse_deviation;
   if (auto wrong = wrong_extents(which, x, scale, {mean, inverse_deviation}); !wrong.empty())
     return wrong;
-  if (!same_extents(*node.outputs[0], x)) return "y has other extents than x";
+  if (!same_extents(*out.y, x)) return "y has other extents than x";
   if (epsilon.role != Role::constant || !(epsilon.value >= 0))
     return "epsilon is no constant, or negative";
   if (bias == nullptr && which != Norm::rms) return "only an rms norm may lack bias";
@@ -103,12 +106,12 @@ std::string wrong_norm(const NodeView& node) {
     if (mean == nullptr) return "a batch norm makes statistics";
     if (x.volume() == mean->volume()) return "a batch norm of one element for each channel";
   }
-  const std::array running{node.inputs[4], node.inputs[5], node.outputs[3], node.outputs[4]};
+  const std::array running{in.running_mean, in.running_variance, out.next_mean, out.next_variance};
   const auto absent = std::count(running.begin(), running.end(), nullptr);
-  if (absent == 4 && node.inputs[6] == nullptr) return {};
-  if (absent != 0 || node.inputs[6] == nullptr || which != Norm::batch)
+  if (absent == 4 && in.momentum == nullptr) return {};
+  if (absent != 0 || in.momentum == nullptr || which != Norm::batch)
     return "running averages are not complete, or those of no batch norm";
-  if (node.inputs[6]->role != Role::constant) return "the momentum is no constant";
+  if (in.momentum->role != Role::constant) return "the momentum is no constant";
   for (const auto* const tensor : running) {
     if (!same_extents(*tensor, scale)) return "a running average has other extents than scale";
   }
@@ -144,17 +147,18 @@ NormGradients norm_backward(Graph& graph, Norm which, TensorId dy, TensorId x, T
 std::string wrong_norm_backward(const NodeView& node) {
   if (node.numbers[0] < 0 || node.numbers[0] >= kNorms) return "unknown norm";
   const auto which = static_cast<Norm>(node.numbers[0]);
-  const auto &dy = *node.inputs[0], &x = *node.inputs[1], &scale = *node.inputs[2];
-  const auto *const mean = node.inputs[4], *const dbias = node.outputs[2];
-  if (auto wrong = wrong_extents(which, x, scale, {node.inputs[3], mean}); !wrong.empty())
+  const auto in = of_node::named<of_node::NormBackwardInputs>(node.inputs);
+  const auto out = of_node::named<of_node::NormBackwardOutputs>(node.outputs);
+  const auto &x = *in.x, &scale = *in.scale;
+  const auto *const mean = in.mean, *const dbias = out.dbias;
+  if (auto wrong = wrong_extents(which, x, scale, {in.inverse_deviation, mean}); !wrong.empty())
     return wrong;
-  if (!same_extents(dy, x) || !same_extents(*node.outputs[0], x))
+  if (!same_extents(*in.dy, x) || !same_extents(*out.dx, x))
     return "dy or dx has other extents than x";
   if ((which == Norm::rms) != (mean == nullptr))
     return "all but rms norms need the mean, which those do not have";
   if (dbias == nullptr && which != Norm::rms) return "only an rms norm may lack dbias";
-  if (!same_extents(*node.outputs[1], scale) ||
-      (dbias != nullptr && !same_extents(*dbias, scale))) {
+  if (!same_extents(*out.dscale, scale) || (dbias != nullptr && !same_extents(*dbias, scale))) {
     return "dscale or dbias has other extents than scale";
   }
   return {};

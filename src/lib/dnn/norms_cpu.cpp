@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/norms.hpp"
 
 /// Sums are made in f64, and each result is rounded to f32 once.
@@ -26,7 +27,9 @@ void round_into(std::vector<float>& to, const PerSet& from) {
 
 void compute_norm(const NodeView& node, Contents& contents) {
   const auto which = static_cast<Norm>(node.numbers[0]);
-  const auto *const x = node.inputs[0], *const scale = node.inputs[1], *const bias = node.inputs[3];
+  const auto in = of_node::named<of_node::NormInputs>(node.inputs);
+  const auto out = of_node::named<of_node::NormOutputs>(node.outputs);
+  const auto *const x = in.x, *const scale = in.scale, *const bias = in.bias;
   const auto sets = statistics_extents(which, x->extents, scale->extents);
   const auto steps = steps_of(*x, *scale, sets);
   std::size_t count = 1;
@@ -42,30 +45,31 @@ void compute_norm(const NodeView& node, Contents& contents) {
     const double apart = from[at(i[0])] - mean[at(i[2])];
     variance[at(i[2])] += apart * apart;
   });
-  const double epsilon = node.inputs[2]->value;
+  const double epsilon = in.epsilon->value;
   for (std::size_t i = 0; i < count; ++i) {
     variance[i] /= elements;
     inverse[i] = 1 / std::sqrt(variance[i] + epsilon);
   }
   const auto& scales = contents.of(scale);
   const auto* const biases = bias == nullptr ? nullptr : contents.of(bias).data();
-  auto& y = contents.make(node.outputs[0]);
+  auto& y = contents.make(out.y);
   for_each_place(x->extents, steps, [&](const auto& i) {
     const double normalised = (from[at(i[0])] - mean[at(i[2])]) * inverse[at(i[2])];
     y[at(i[0])] = static_cast<float>(normalised * scales[at(i[1])] +
                                      (biases == nullptr ? 0.0 : biases[at(i[1])]));
   });
-  if (node.outputs[1] != nullptr) round_into(contents.make(node.outputs[1]), mean);
-  if (node.outputs[2] != nullptr) round_into(contents.make(node.outputs[2]), inverse);
-  if (node.outputs[3] == nullptr) return;
-  const double momentum = node.inputs[6]->value;
-  const auto &running_mean = contents.of(node.inputs[4]), &running = contents.of(node.inputs[5]);
+  if (out.mean != nullptr) round_into(contents.make(out.mean), mean);
+  if (out.inverse_deviation != nullptr) round_into(contents.make(out.inverse_deviation), inverse);
+  if (out.next_mean == nullptr) return;
+  const double momentum = in.momentum->value;
+  const auto &running_mean = contents.of(in.running_mean),
+             &running = contents.of(in.running_variance);
   for (std::size_t i = 0; i < count; ++i) {
     mean[i] = (1 - momentum) * running_mean[i] + momentum * mean[i];
     variance[i] = (1 - momentum) * running[i] + momentum * variance[i] * elements / (elements - 1);
   }
-  round_into(contents.make(node.outputs[3]), mean);
-  round_into(contents.make(node.outputs[4]), variance);
+  round_into(contents.make(out.next_mean), mean);
+  round_into(contents.make(out.next_variance), variance);
 }
 
 /// With n = (x - mean) * inverse_deviation and g = dy * scale:
@@ -73,12 +77,14 @@ void compute_norm(const NodeView& node, Contents& contents) {
 /// second is absent of rms norms. dscale and dbias are sums of dy * n and dy.
 void compute_norm_backward(const NodeView& node, Contents& contents) {
   const auto which = static_cast<Norm>(node.numbers[0]);
-  const auto *const x = node.inputs[1], *const scale = node.inputs[2];
+  const auto in = of_node::named<of_node::NormBackwardInputs>(node.inputs);
+  const auto out = of_node::named<of_node::NormBackwardOutputs>(node.outputs);
+  const auto *const x = in.x, *const scale = in.scale;
   const auto sets = statistics_extents(which, x->extents, scale->extents);
   const auto steps = steps_of(*x, *scale, sets);
-  const auto &dy = contents.of(node.inputs[0]), &from = contents.of(x),
-             &scales = contents.of(scale), &inverse = contents.of(node.inputs[3]);
-  const auto* const mean = node.inputs[4] == nullptr ? nullptr : contents.of(node.inputs[4]).data();
+  const auto &dy = contents.of(in.dy), &from = contents.of(x), &scales = contents.of(scale),
+             &inverse = contents.of(in.inverse_deviation);
+  const auto* const mean = in.mean == nullptr ? nullptr : contents.of(in.mean).data();
   const auto normalised = [&](const auto& i) {
     return (from[at(i[0])] - (mean == nullptr ? 0.0 : mean[at(i[2])])) * inverse[at(i[2])];
   };
@@ -92,19 +98,20 @@ void compute_norm_backward(const NodeView& node, Contents& contents) {
     of_g_n[at(i[2])] += g * n;
   });
   const double elements = static_cast<double>(from.size()) / static_cast<double>(inverse.size());
-  auto& dx = contents.make(node.outputs[0]);
+  auto& dx = contents.make(out.dx);
   for_each_place(x->extents, steps, [&](const auto& i) {
     const double g = static_cast<double>(dy[at(i[0])]) * scales[at(i[1])];
     const double average = mean == nullptr ? 0.0 : of_g[at(i[2])] / elements;
     dx[at(i[0])] = static_cast<float>(inverse[at(i[2])] *
                                       (g - average - normalised(i) * of_g_n[at(i[2])] / elements));
   });
-  round_into(contents.make(node.outputs[1]), dscale);
-  if (node.outputs[2] != nullptr) round_into(contents.make(node.outputs[2]), dbias);
+  round_into(contents.make(out.dscale), dscale);
+  if (out.dbias != nullptr) round_into(contents.make(out.dbias), dbias);
 }
 
 void compute_channel_sums(const NodeView& node, Contents& contents) {
-  const auto *const x = node.inputs[0], *const sum = node.outputs[0];
+  const auto out = of_node::named<of_node::ChannelSumsOutputs>(node.outputs);
+  const auto *const x = node.inputs[0], *const sum = out.sum;
   const auto& from = contents.of(x);
   PerSet sums(at(sum->volume()), 0.0), squares(sums);
   std::size_t next = 0;
@@ -114,7 +121,7 @@ void compute_channel_sums(const NodeView& node, Contents& contents) {
     squares[at(places[0])] += value * value;
   });
   round_into(contents.make(sum), sums);
-  round_into(contents.make(node.outputs[1]), squares);
+  round_into(contents.make(out.squares), squares);
 }
 
 }  // namespace troupe::dnn

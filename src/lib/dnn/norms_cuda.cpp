@@ -1,13 +1,15 @@
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/norms.hpp"
 
 namespace troupe::host::cuda {
 
 Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
-  const auto &x = inputs[0], &scale = inputs[1];
-  auto epsilon = inputs[2], bias = inputs[3];  // the frontend takes them as variables
-  const auto phase =
-      node.outputs[2] == nullptr ? fe::NormFwdPhase_t::INFERENCE : fe::NormFwdPhase_t::TRAINING;
+  auto [x, scale, epsilon, bias, mean, variance, momentum] =  // the frontend takes variables
+      dnn::of_node::named<dnn::of_node::NormInputs>(inputs);
+  const auto out = dnn::of_node::named<dnn::of_node::NormOutputs>(node.outputs);
+  const auto phase = out.inverse_deviation == nullptr ? fe::NormFwdPhase_t::INFERENCE
+                                                      : fe::NormFwdPhase_t::TRAINING;
   const auto made = [](const auto& tensors) { return Nodes(tensors.begin(), tensors.end()); };
   switch (static_cast<dnn::Norm>(node.numbers[0])) {
     case dnn::Norm::layer:
@@ -26,7 +28,6 @@ Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
           x, scale, bias,
           fe::graph::Instancenorm_attributes().set_forward_phase(phase).set_epsilon(epsilon)));
     case dnn::Norm::batch: {
-      auto mean = inputs[4], variance = inputs[5], momentum = inputs[6];
       auto attributes = fe::graph::Batchnorm_attributes().set_epsilon(epsilon);
       if (mean != nullptr) attributes.set_previous_running_stats(mean, variance, momentum);
       return made(graph.batchnorm(x, scale, bias, attributes));
@@ -40,8 +41,9 @@ Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
 }
 
 Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
-  const auto &dy = inputs[0], &x = inputs[1], &scale = inputs[2], &inverse_deviation = inputs[3],
-             &mean = inputs[4];
+  const auto [dy, x, scale, inverse_deviation, mean] =
+      dnn::of_node::named<dnn::of_node::NormBackwardInputs>(inputs);
+  const auto out = dnn::of_node::named<dnn::of_node::NormBackwardOutputs>(node.outputs);
   const auto made = [](const auto& tensors) { return Nodes(tensors.begin(), tensors.end()); };
   switch (static_cast<dnn::Norm>(node.numbers[0])) {
     case dnn::Norm::layer:
@@ -52,7 +54,7 @@ Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& in
     case dnn::Norm::rms:
       return made(graph.rmsnorm_backward(
           dy, x, scale, inverse_deviation,
-          fe::graph::Rmsnorm_backward_attributes().has_dbias(node.outputs[2] != nullptr)));
+          fe::graph::Rmsnorm_backward_attributes().has_dbias(out.dbias != nullptr)));
     // cuDNN 9.14 has a node, whose sums over a batch came out wrong from time to time.
     case dnn::Norm::instance: return {};
     case dnn::Norm::batch:

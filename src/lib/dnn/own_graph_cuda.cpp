@@ -1,4 +1,10 @@
 #include "lib/dnn/own_graph_cuda.hpp"
+#include "lib/dnn/dropout_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
+#include "lib/dnn/own_graph_kernels.cuh"
+#include "lib/dnn/own_graph_places.hpp"
+#include "lib/dnn/own_numbers_cuda.hpp"
+#include "lib/dnn/own_spatial_cuda.hpp"
 
 #include <algorithm>
 #include <string>
@@ -6,12 +12,6 @@
 #include <vector>
 
 #include <troupe/lib/dnn_rotary.hpp>
-
-#include "lib/dnn/dropout_view.hpp"
-#include "lib/dnn/own_graph_kernels.cuh"
-#include "lib/dnn/own_graph_places.hpp"
-#include "lib/dnn/own_numbers_cuda.hpp"
-#include "lib/dnn/own_spatial_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -190,10 +190,10 @@ class Run {
   }
 
   Result<void> rotate(const NodeView& node) {
-    const auto *const x = node.inputs[0], *const cos = node.inputs[1];
+    const auto [x, cos, sin] = dnn::of_node::named<dnn::of_node::RotaryInputs>(node.inputs);
     const auto last = x->rank() - 1;
     // For each row of x, though it may stand for many.
-    const auto of_each_row = [&](const TensorView* angles) {
+    const auto of_each_row = [&, x = x](const TensorView* angles) {
       auto dimensions = from(angles);
       dimensions.add(angles->extents[last], angles->strides[last]);
       for (auto i = last; i-- > 0;)
@@ -204,16 +204,16 @@ class Run {
     TROUPE_CUDA_TRY(kernels::rotate_pairs(
         launch_, static_cast<std::uint64_t>(x->volume()),
         {x->extents[last], cos->extents[last], halves, node.numbers[1] == 0 ? 1.0f : -1.0f},
-        all_of(x), of_each_row(cos), of_each_row(node.inputs[2]), all_of(node.outputs[0])));
+        all_of(x), of_each_row(cos), of_each_row(sin), all_of(node.outputs[0])));
     return {};
   }
 
   Result<void> sink_backward(const NodeView& node) {
-    const auto extents = node.inputs[1]->extents;
+    const auto in = dnn::of_node::named<dnn::of_node::SinkBackwardInputs>(node.inputs);
+    const auto extents = in.o->extents;
     TROUPE_CUDA_TRY(kernels::sink_backward(
-        launch_, {extents[0], extents[1], extents[2], extents[3]}, all_of(node.inputs[0]),
-        all_of(node.inputs[1]), all_of(node.inputs[2]), all_of(node.inputs[3]),
-        all_of(node.outputs[0])));
+        launch_, {extents[0], extents[1], extents[2], extents[3]}, all_of(in.sink), all_of(in.o),
+        all_of(in.d_o), all_of(in.stats), all_of(node.outputs[0])));
     return {};
   }
 

@@ -1,4 +1,6 @@
 #include "lib/dnn/own_numbers_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
+#include "lib/dnn/own_numbers_kernels.cuh"
 
 #include <algorithm>
 #include <limits>
@@ -9,8 +11,6 @@
 
 #include <troupe/lib/dnn_norms.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
-
-#include "lib/dnn/own_numbers_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
@@ -155,15 +155,16 @@ Result<void> in_parts(const kernels::Launch& launch, ReduceOp reduction, const S
 Result<void> run_function(const kernels::Launch& launch, const NodeView& node,
                           const PlaceOf& from) {
   const auto& y = *node.outputs[0];
+  const auto in = dnn::of_node::named<dnn::of_node::PointwiseInputs>(node.inputs);
   const auto order = fastest_first(y);
   const auto of = [&](const TensorView* tensor) { return spread(tensor, y.extents, order, from); };
   TROUPE_CUDA_TRY(
       kernels::compute_elements(launch, static_cast<std::uint64_t>(y.volume()),
                                 {static_cast<dnn::Mode>(node.numbers[0]),
                                  {node.real(1), node.real(2), node.real(3), node.real(4)},
-                                 of(node.inputs[0]),
-                                 of(node.inputs[1]),
-                                 of(node.inputs[2]),
+                                 of(in.a),
+                                 of(in.b),
+                                 of(in.c),
                                  of(&y)}));
   return {};
 }
@@ -201,8 +202,10 @@ Axes axes_of_sets(const TensorView& x) {
 
 Result<void> run_instance_gradient(const kernels::Launch& launch, const NodeView& node,
                                    const PlaceOf& from, double* scratch) {
-  const auto &dy = *node.inputs[0], &x = *node.inputs[1], &scale = *node.inputs[2],
-             &inverse = *node.inputs[3], &mean = *node.inputs[4];
+  const auto in = dnn::of_node::named<dnn::of_node::NormBackwardInputs>(node.inputs);
+  const auto out = dnn::of_node::named<dnn::of_node::NormBackwardOutputs>(node.outputs);
+  const auto &dy = *in.dy, &x = *in.x, &scale = *in.scale, &inverse = *in.inverse_deviation,
+             &mean = *in.mean;
   const auto axes = axes_of_sets(x);
   const auto shares = shares_of(x, axes);
   double *const sums = scratch, *const products = sums + shares.results,
@@ -220,14 +223,15 @@ Result<void> run_instance_gradient(const kernels::Launch& launch, const NodeView
 
   // Of a channel, over the batch.
   const auto over_batch = shares_of(x.extents[1], x.extents[0], true);
-  for (const auto& [output, from_sums] : {std::pair(1, products), std::pair(2, sums)}) {
-    auto weights = from(node.outputs[static_cast<std::size_t>(output)]);
-    weights.add(x.extents[1], node.outputs[static_cast<std::size_t>(output)]->strides[1]);
+  for (const auto& [output, from_sums] :
+       {std::pair(out.dscale, products), std::pair(out.dbias, sums)}) {
+    auto weights = from(output);
+    weights.add(x.extents[1], output->strides[1]);
     TROUPE_CUDA_TRY(kernels::reduce_sums(launch, ReduceOp::sum, over_batch, from_sums,
                                          {nullptr, weights.elements()}));
   }
 
-  const auto& dx = *node.outputs[0];
+  const auto& dx = *out.dx;
   const auto order = fastest_first(dx);
   const auto of = [&](const TensorView& tensor) { return spread(&tensor, x.extents, order, from); };
   Dimensions set(nullptr, {});
@@ -257,7 +261,8 @@ std::size_t scratch_of_number(const NodeView& node) {
   if (node.kind == NodeKind::reduction)
     return bytes_of_parts(shares_of(*node.inputs[0], axes_of_reduction(node)));
   if (!is_instance_gradient(node)) return 0;
-  const auto shares = shares_of(*node.inputs[1], axes_of_sets(*node.inputs[1]));
+  const auto& x = *dnn::of_node::named<dnn::of_node::NormBackwardInputs>(node.inputs).x;
+  const auto shares = shares_of(x, axes_of_sets(x));
   return bytes_of(2 * shares.results) + bytes_of_parts(shares);
 }
 

@@ -3,6 +3,7 @@
 #include <troupe/lib/dnn_pointwise.hpp>
 
 #include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -98,9 +99,10 @@ Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
     case dnn::Mode::swish_backward: attributes.set_swish_beta(node.real(4)); break;
     default: break;
   }
-  if (inputs[2] != nullptr) return {graph.pointwise(inputs[0], inputs[1], inputs[2], attributes)};
-  if (inputs[1] != nullptr) return {graph.pointwise(inputs[0], inputs[1], attributes)};
-  return {graph.pointwise(inputs[0], attributes)};
+  const auto in = dnn::of_node::named<dnn::of_node::PointwiseInputs>(inputs);
+  if (in.c != nullptr) return {graph.pointwise(in.a, in.b, in.c, attributes)};
+  if (in.b != nullptr) return {graph.pointwise(in.a, in.b, attributes)};
+  return {graph.pointwise(in.a, attributes)};
 }
 
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {

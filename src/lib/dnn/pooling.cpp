@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/dnn/node_tensors.hpp"
 #include "lib/dnn/spatial.hpp"
 
 namespace troupe::dnn {
@@ -106,9 +107,13 @@ PoolingView PoolingView::of(const NodeView& node) {
   PoolingView view;
   const bool backward = node.kind == NodeKind::pooling_backward;
   view.mode = static_cast<Pooling>(node.numbers[0]);
-  view.x = backward ? node.outputs[0] : node.inputs[0];
-  view.y = backward ? node.inputs[0] : node.outputs[0];
-  view.index = backward ? node.inputs[1] : node.outputs[1];
+  if (backward) {
+    const auto in = of_node::named<of_node::PoolingBackwardInputs>(node.inputs);
+    view.x = node.outputs[0], view.y = in.dy, view.index = in.index;
+  } else {
+    const auto out = of_node::named<of_node::PoolingOutputs>(node.outputs);
+    view.x = node.inputs[0], view.y = out.y, view.index = out.index;
+  }
   auto& windows = view.windows;
   windows.rank = view.x->rank() - 2;
   std::size_t next = 1;

@@ -1,6 +1,7 @@
 #include <troupe/lib/dnn_rotary.hpp>
 
 #include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 namespace {
@@ -24,7 +25,8 @@ TensorId rotary_backward(Graph& graph, TensorId dy, TensorId cos, TensorId sin, 
 }
 
 std::string wrong_rotary(const NodeView& node) {
-  const auto &x = *node.inputs[0], &cos = *node.inputs[1], &sin = *node.inputs[2];
+  const auto in = of_node::named<of_node::RotaryInputs>(node.inputs);
+  const auto &x = *in.x, &cos = *in.cos, &sin = *in.sin;
   if (node.numbers[0] < 0 || node.numbers[0] > static_cast<std::int64_t>(RotaryPairs::neighbours))
     return "unknown pairs";
   if (node.numbers[1] < 0 || node.numbers[1] > 1) return "unknown direction";

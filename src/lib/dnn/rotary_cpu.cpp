@@ -1,15 +1,16 @@
 #include <troupe/lib/dnn_rotary.hpp>
 
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/node_tensors.hpp"
 
 namespace troupe::dnn {
 
 void compute_rotary(const NodeView& node, Contents& contents) {
-  const auto *const x = node.inputs[0], *const cos = node.inputs[1];
+  const auto [x, cos, sin] = of_node::named<of_node::RotaryInputs>(node.inputs);
   const auto dim = x->extents.back(), pairs = cos->extents.back();
   const bool halves = static_cast<RotaryPairs>(node.numbers[0]) == RotaryPairs::halves;
   const float direction = node.numbers[1] == 0 ? 1 : -1;
-  const auto &cosines = contents.of(cos), &sines = contents.of(node.inputs[2]);
+  const auto &cosines = contents.of(cos), &sines = contents.of(sin);
   const auto* from = contents.of(x).data();
   auto& made = contents.make(node.outputs[0]);
   std::copy_n(from, made.size(), made.begin());
