@@ -7,7 +7,8 @@ Fails on a class of more than 30 functions, and on one whose functions are defin
 classes_allowed.txt beside this file names it; and on a name there that is no longer needed, so that the list only gets
 shorter. --list: prints all classes of more than 20 functions, and all of several files.
 
-Not counted: constructors, destructors and assignments; what a nested class has; tests.
+Not counted: constructors, destructors and assignments; what a nested class has; tests; files of classes of the public
+headers.
 """
 import collections
 import pathlib
@@ -94,9 +95,16 @@ def functions(name, body):
     return count
 
 
-def main():
-    root = pathlib.Path(sys.argv[1])
-    counts, files = collections.Counter(), collections.defaultdict(set)
+def kind_of(path):
+    """Halves of a library have classes of the same name for each engine."""
+    return "cuda" if "cuda" in path.stem or path.suffix in (".cu", ".cuh") else "cpu" if "cpu" in path.stem else ""
+
+
+def look_at(root):
+    """The largest count of functions of each class, and the files in which each class has functions."""
+    counts, declared, defined = collections.Counter(), collections.defaultdict(set), []
+    public = {name for path in (root / "include").rglob("*.hpp")
+              for name, _ in bodies(without_comments(path.read_text(errors="replace")))}
     for pattern in SOURCES:
         for path in sorted((root / "src").rglob(pattern)):
             if path.stem.endswith("_test"):
@@ -104,11 +112,24 @@ def main():
             text = without_comments(path.read_text(errors="replace"))
             for name, body in bodies(text):
                 counts[name] = max(counts[name], functions(name, body))
+                declared[name].add((path.parent, kind_of(path)))
             if path.suffix in (".cpp", ".cu"):
-                for match in re.finditer(r"^[^\s#}/][^;={}()]*?\b([A-Z]\w*(?:::[A-Z]\w*)*)::(?:~?\w+|operator\S+)\(", text, re.M):
-                    files[match.group(1)].add(str(path.relative_to(root)))
-    large = {name: count for name, count in counts.items() if count > MOST}
-    spread = {name: paths for name, paths in files.items() if len(paths) > 1 and name in counts}
+                pattern_of_definition = r"^[^\s#}/][^;={}()]*?\b([A-Z]\w*(?:::[A-Z]\w*)*)::(?:~?\w+|operator\S+)\("
+                for match in re.finditer(pattern_of_definition, text, re.M):
+                    defined.append((match.group(1), path))
+    files = collections.defaultdict(set)
+    for name, path in defined:
+        if name not in declared or name in public:
+            continue
+        # Of several classes with one name each has its folder, and its engine.
+        key = (name,) if len(declared[name]) == 1 else (name, path.parent, kind_of(path))
+        files[key].add(str(path.relative_to(root)))
+    return counts, {key[0]: paths for key, paths in files.items() if len(paths) > 1}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    counts, spread = look_at(root)
     if "--list" in sys.argv:
         for name, count in counts.most_common():
             if count > 20:
@@ -116,7 +137,16 @@ def main():
         for name, paths in sorted(spread.items()):
             print(name, *sorted(paths))
         return 0
-    return 0
+    found = {f"{name} functions" for name, count in counts.items() if count > MOST} | {f"{name} files" for name in spread}
+    lines = (pathlib.Path(__file__).parent / "classes_allowed.txt").read_text().splitlines()
+    allowed = {line for line in lines if line and not line.startswith("#")}
+    for line in sorted(found - allowed):
+        name, what = line.split()
+        print(f"{name}: {counts[name]} functions, more than {MOST}: it is several classes" if what == "functions" else
+              f"{name}: defined in several files: {', '.join(sorted(spread[name]))}")
+    for line in sorted(allowed - found):
+        print(f"classes_allowed.txt: {line}: no longer needed")
+    return 0 if found == allowed else 1
 
 
 sys.exit(main())
