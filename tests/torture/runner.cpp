@@ -58,30 +58,46 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct, Account& account)
       own_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken))),
       all_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken) * ranks_)) {
   flags_ = device_.alloc<double>(ranks_);
-  device_.fill(meeting_, 1.0).get();
-  // What the random numbers are, in quiet.
+  if (runtime.config().text("on-loss") == "shrink") {
+    if (!learn_random_numbers()) throw Finding("a device host was lost before the first program");
+  } else {
+    while (any_rank(!learn_random_numbers())) settle();
+  }
+  const auto carrier = runtime.actors().spawn<Carrier>({.name = Carrier::kName}, &runtime);
+  world_.publish(Carrier::kName, carrier).take();
+  (void)device_.take_error();
+}
+
+bool Runner::learn_random_numbers() {
+  random_.sets.clear();
   const auto make = [&]<class T>(T, std::size_t kind, std::uint64_t set) {
     const auto room = device_.alloc<T>(RandomTable::kCount);
     auto rng = device_.rng();
     const auto first = static_cast<std::size_t>(Kind::uniform);
-    const auto made = draw(rng, static_cast<Kind>(first + kind), set, room);
-    random_.supported[kind] = made.wait().ok();
+    const auto made = draw(rng, static_cast<Kind>(first + kind), set, room).wait();
+    if (is_of_a_fault(made.code())) throw Exception(made.error());
+    random_.supported[kind] = made.ok();
     std::vector<std::byte> bytes(RandomTable::kCount * sizeof(T));
-    if (random_.supported[kind]) {
+    if (made.ok()) {
       const auto values = device_.download(room);
       std::memcpy(bytes.data(), values.data(), bytes.size());
     }
     random_.sets.push_back(std::move(bytes));
   };
-  for (const bool wide : {false, true}) {
-    for (std::size_t kind = 0; kind < RandomTable::kKinds; ++kind) {
-      for (std::uint64_t set = 0; set < RandomTable::kSets; ++set)
-        wide ? make(double{}, kind, set) : make(float{}, kind, set);
+  try {
+    device_.fill(meeting_, 1.0).get();
+    for (const bool wide : {false, true}) {
+      for (std::size_t kind = 0; kind < RandomTable::kKinds; ++kind) {
+        for (std::uint64_t set = 0; set < RandomTable::kSets; ++set)
+          wide ? make(double{}, kind, set) : make(float{}, kind, set);
+      }
     }
+  } catch (const Exception& e) {
+    if (!is_of_a_fault(e.code())) throw;
+    (void)device_.take_error();
+    return false;
   }
-  const auto carrier = runtime.actors().spawn<Carrier>({.name = Carrier::kName}, &runtime);
-  world_.publish(Carrier::kName, carrier).take();
-  (void)device_.take_error();
+  return true;
 }
 
 bool Runner::any_rank(bool mine) {

@@ -62,6 +62,9 @@ class Runner {
   };
 
   // runner.cpp: programs, and rounds in which faults are seen
+  /// Draws what the oracle has to know of random numbers, in quiet. False: a device host was lost
+  /// meanwhile, which a busy machine kept silent.
+  [[nodiscard]] bool learn_random_numbers();
   void begin(const Program& program);
   [[nodiscard]] bool make_buffers();
   void play_free(const Round& round);
