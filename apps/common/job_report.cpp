@@ -25,15 +25,11 @@ nlohmann::json to_json(const std::vector<Recovery>& recoveries) {
                     {"kind", one.kind},
                     {"iteration", one.iteration},
                     {"epoch", one.epoch},
-                    {"detect_ms", one.detect_ms},
-                    {"quiesce_ms", one.quiesce_ms},
-                    {"replace_ms", one.replace_ms},
-                    {"form_ms", one.form_ms},
-                    {"verify_ms", one.verify_ms},
-                    {"restore_ms", one.restore_ms},
                     {"total_ms", one.total_ms},
                     {"lost_buffers", one.lost_buffers},
                     {"repeated_iterations", one.repeated_iterations}});
+    for (const auto& time : kRecoveryTimes)
+      list.back()[fmt::format("{}_ms", time.name)] = one.*time.ms;
   }
   return list;
 }

@@ -87,16 +87,14 @@ std::string to_text(const Report& r, const Options& options) {
   if (r.final_ranks != r.ranks) line("Ranks at the end: {} of {}", r.final_ranks, r.ranks);
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
   if (!r.recoveries.empty()) {
-    line("  {:>4} {:<15} {:>9} {:>6} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8} {:>9} {:>5} {:>9}", "rank",
-         "fault", "iteration", "epoch", "detect", "quiesce", "replace", "form", "verify", "restore",
-         "total/ms", "lost", "repeated");
+    auto head = fmt::format("  {:>4} {:<15} {:>9} {:>6}", "rank", "fault", "iteration", "epoch");
+    for (const auto& time : kRecoveryTimes) head += fmt::format(" {:>8}", time.name);
+    line("{} {:>9} {:>5} {:>9}", head, "total/ms", "lost", "repeated");
     for (const auto& f : r.recoveries) {
-      line(
-          "  {:>4} {:<15} {:>9} {:>6} {:>8.1f} {:>8.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f} "
-          "{:>9.1f} {:>5} {:>9}",
-          f.rank, f.kind, f.iteration < 0 ? "-" : std::to_string(f.iteration), f.epoch, f.detect_ms,
-          f.quiesce_ms, f.replace_ms, f.form_ms, f.verify_ms, f.restore_ms, f.total_ms,
-          f.lost_buffers, f.repeated_iterations);
+      auto row = fmt::format("  {:>4} {:<15} {:>9} {:>6}", f.rank, f.kind,
+                             f.iteration < 0 ? "-" : std::to_string(f.iteration), f.epoch);
+      for (const auto& time : kRecoveryTimes) row += fmt::format(" {:>8.1f}", f.*time.ms);
+      line("{} {:>9.1f} {:>5} {:>9}", row, f.total_ms, f.lost_buffers, f.repeated_iterations);
     }
     line(
         "  (iteration: in which the program noticed it, ahead of its device; times in ms; lost: "

@@ -46,13 +46,8 @@ Recovery Outcome::sum() const {
       sum.total_ms += std::max(0.0, one.total_ms - first.total_ms);
       continue;
     }
-    sum.detect_ms += one.detect_ms;
-    sum.quiesce_ms += one.quiesce_ms;
-    sum.replace_ms += one.replace_ms;
+    for (const auto& time : kRecoveryTimes) sum.*time.ms += one.*time.ms;
     sum.end_ms += one.end_ms;
-    sum.form_ms += one.form_ms;
-    sum.verify_ms += one.verify_ms;
-    sum.restore_ms += one.restore_ms;
     sum.total_ms += one.total_ms;
     sum.lost_buffers += one.lost_buffers;
     sum.repeated_iterations += one.repeated_iterations;

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +18,12 @@ std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < memory::kFaultKindCount; ++i)
     names.emplace_back(to_string(static_cast<FaultKind>(i)));
+  return names;
+}
+
+std::vector<std::string> phase_names() {
+  std::vector<std::string> names{kNoPhase};
+  names.insert(names.end(), std::begin(kRecoveryPhases), std::end(kRecoveryPhases));
   return names;
 }
 
@@ -105,15 +112,11 @@ std::vector<OptionSpec> option_specs() {
        "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, on a GPU "
        "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four",
        kind_names()},
-      {"phases",
-       OptionType::list,
-       kNoPhase,
-       "PHASE",
-       "with each fault another rank suffers the same in this phase of the recovery: halt, "
-       "quiesce, "
-       "replace, form, verify, restore; none: no second fault. form and replace want --standby "
-       "local or off",
-       {kNoPhase, "halt", "quiesce", "replace", "form", "verify", "restore"}},
+      {"phases", OptionType::list, kNoPhase, "PHASE",
+       fmt::format("with each fault another rank suffers the same in this phase of the recovery: "
+                   "{}; none: no second fault. form and replace want --standby local or off",
+                   fmt::join(kRecoveryPhases, ", ")),
+       phase_names()},
       {"victim", OptionType::list, "", "RANK|all",
        "ranks whose device hosts suffer the fault, together; default: 1, of a single rank 0"},
       {"repetitions",

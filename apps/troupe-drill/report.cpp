@@ -14,15 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Phase {
-  const char* name;
-  double Recovery::*time;
-};
-constexpr Phase kPhases[] = {{"detect", &Recovery::detect_ms},   {"quiesce", &Recovery::quiesce_ms},
-                             {"replace", &Recovery::replace_ms}, {"form", &Recovery::form_ms},
-                             {"verify", &Recovery::verify_ms},   {"restore", &Recovery::restore_ms},
-                             {"total", &Recovery::total_ms}};
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto middle = values.size() / 2;
@@ -47,9 +38,12 @@ struct Column {
 
 std::vector<Column> times(const Series& series) {
   std::vector<Column> columns;
-  for (const auto& phase : kPhases)
+  const auto add = [&](std::string_view name, double Recovery::*ms) {
     columns.push_back(
-        {phase.name, values(series, [&](const Outcome& o) { return o.sum().*phase.time; })});
+        {std::string(name), values(series, [&](const Outcome& o) { return o.sum().*ms; })});
+  };
+  for (const auto& time : kRecoveryTimes) add(time.name, time.ms);
+  add("total", &Recovery::total_ms);
   columns.push_back({"wall", values(series, [](const Outcome& o) { return o.wall_ms; })});
   columns.push_back({"floor", values(series, [](const Outcome& o) {
                        return o.sum().detect_ms + o.sum().end_ms;
@@ -129,7 +123,8 @@ std::string heading(const Setting& setting, const Options& options) {
       setting.ranks, setting.device, setting.policy, options.repetitions,
       options.in_run ? " in World::run" : "", fmt::join(options.victims, ", "),
       twice ? fmt::format(", the one in a phase rank {}'s", options.second.value()) : "", "fault");
-  for (const auto& phase : kPhases) text += fmt::format(" {:>8}", phase.name);
+  for (const auto& time : kRecoveryTimes) text += fmt::format(" {:>8}", time.name);
+  text += fmt::format(" {:>8}", "total");
   return text + fmt::format(" {:>8} {:>8}  {:>7} {:>8} {:>5}  kept buffer\n", "wall", "floor",
                             "buffers", "commands", "steps");
 }

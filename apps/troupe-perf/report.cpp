@@ -45,16 +45,10 @@ Json to_json(const Measured& one) {
 }
 
 Json to_json(const Recovery& one) {
-  return {{"rank", one.rank},
-          {"kind", one.kind},
-          {"epoch", one.epoch},
-          {"detect_ms", one.detect_ms},
-          {"quiesce_ms", one.quiesce_ms},
-          {"replace_ms", one.replace_ms},
-          {"form_ms", one.form_ms},
-          {"verify_ms", one.verify_ms},
-          {"restore_ms", one.restore_ms},
-          {"total_ms", one.total_ms}};
+  Json json = {{"rank", one.rank}, {"kind", one.kind}, {"epoch", one.epoch}};
+  for (const auto& time : kRecoveryTimes) json[fmt::format("{}_ms", time.name)] = one.*time.ms;
+  json["total_ms"] = one.total_ms;
+  return json;
 }
 
 Json to_json(const Row& row, const Options& options) {

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
-/// How one fault was overcome; times in milliseconds, wall clock.
+/// How one fault was overcome; times in milliseconds, wall clock. The times of its parts are those
+/// of recovery.def, which says what is in each: detect_ms, quiesce_ms, replace_ms, form_ms,
+/// verify_ms, restore_ms.
 struct Recovery {
   int rank = 0;      ///< whose device host was lost
   std::string kind;  ///< "kill", "segv", "hang", "exit", "illegal-address", …;
@@ -18,20 +21,31 @@ struct Recovery {
   /// commit.
   std::int64_t iteration = -1;
   std::uint32_t epoch = 0;  ///< the epoch that began afterwards
-  double detect_ms = 0;     ///< from the fault to its detection
-  double quiesce_ms = 0;    ///< all ranks stop, end their communicator, drain
-  double replace_ms =
-      0;  ///< a successor is there, and all ranks' contributions to its communicator
-  /// Of these: from the detection until the process of the lost device host had ended; 0: nobody
-  /// had to wait for that.
+#define TROUPE_RECOVERY_TIME(name, meaning) double name##_ms = 0;
+#include <troupe/recovery.def>
+  /// Of replace_ms: from the detection until the process of the lost device host had ended; 0:
+  /// nobody had to wait for that.
   double end_ms = 0;
-  double form_ms =
-      0;  ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
-  double verify_ms = 0;            ///< an all-reduce of known values
-  double restore_ms = 0;           ///< rollback to the last commit that all ranks have
   double total_ms = 0;             ///< from the fault to the new epoch
   std::uint32_t lost_buffers = 0;  ///< whose contents went, over all ranks
   std::int64_t repeated_iterations = 0;
+};
+
+/// One of the times of a Recovery: its name, as in the reports, and the member that has it.
+struct RecoveryTime {
+  std::string_view name;
+  double Recovery::*ms;
+};
+/// In order.
+inline constexpr RecoveryTime kRecoveryTimes[] = {
+#define TROUPE_RECOVERY_TIME(name, meaning) {#name, &Recovery::name##_ms},
+#include <troupe/recovery.def>
+};
+
+/// The names of a recovery's phases, in order.
+inline constexpr std::string_view kRecoveryPhases[] = {
+#define TROUPE_RECOVERY_PHASE(name, time) #name,
+#include <troupe/recovery.def>
 };
 
 }  // namespace troupe

@@ -214,9 +214,8 @@ class World : public Collectives {
   /// was heard; faults of programs are not among it. All ranks hear of it, spectators too. Any
   /// thread.
   [[nodiscard]] std::vector<HealthEvent> health_events() const;
-  /// Orders a fault of this rank's device host for when it enters that phase ("halt", "quiesce",
-  /// "replace", "form", "verify", "restore") of a recovery: for tests and drills. False if there is
-  /// no such phase.
+  /// Orders a fault of this rank's device host for when it enters that phase (one of
+  /// kRecoveryPhases) of a recovery: for tests and drills. False if there is no such phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
 
   /// Whether this rank is ready for the quick way over a loss: its standby is up, and on rank 0,

@@ -121,18 +121,9 @@ std::string to_prometheus(const Metrics& metrics) {
   std::uint32_t epoch = 0;
   for (const auto& recovery : metrics.recoveries) {
     if (std::exchange(epoch, recovery.epoch) == recovery.epoch) continue;
-    sum.detect_ms += recovery.detect_ms;
-    sum.quiesce_ms += recovery.quiesce_ms;
-    sum.replace_ms += recovery.replace_ms;
-    sum.form_ms += recovery.form_ms;
-    sum.verify_ms += recovery.verify_ms;
-    sum.restore_ms += recovery.restore_ms;
+    for (const auto& time : kRecoveryTimes) sum.*time.ms += recovery.*time.ms;
   }
-  for (const auto& [phase, ms] :
-       {std::pair{"detect", sum.detect_ms}, std::pair{"quiesce", sum.quiesce_ms},
-        std::pair{"replace", sum.replace_ms}, std::pair{"form", sum.form_ms},
-        std::pair{"verify", sum.verify_ms}, std::pair{"restore", sum.restore_ms}})
-    text.sample("phase", phase, ms / 1e3);
+  for (const auto& time : kRecoveryTimes) text.sample("phase", time.name, sum.*time.ms / 1e3);
   text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
   for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
   add_health(text, metrics.health);

@@ -93,12 +93,11 @@ std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& n
 }
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
-  for (std::size_t i = 1; i < rank_process::kPhaseCount; ++i) {
-    if (phase != to_string(static_cast<rank_process::Phase>(i))) continue;
-    core_->status().faults().order(kind, static_cast<rank_process::Phase>(i));
-    return true;
-  }
-  return false;
+  const auto place = std::find(std::begin(kRecoveryPhases), std::end(kRecoveryPhases), phase);
+  if (place == std::end(kRecoveryPhases)) return false;
+  const auto number = 1 + (place - std::begin(kRecoveryPhases));  // 0: active
+  core_->status().faults().order(kind, static_cast<rank_process::Phase>(number));
+  return true;
 }
 
 std::vector<HealthEvent> World::health_events() const {

@@ -13,8 +13,12 @@ command -v spin >/dev/null || { echo "skipped: spin is not installed (Debian: ap
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+phases=0
 
-"$compiler" -E -P -x c -I "$source_dir/src/rank/protocol" "$@" "$source_dir/tests/model/world.pml" -o world.pml
+printf '#define TROUPE_RECOVERY_PHASE(name, time) phase name\n#include "recovery.def"\n' |
+  "$compiler" -E -P -x c -I "$source_dir/include/troupe" - | grep -o 'phase [a-z_]*' |
+  while read -r _ name; do echo "#define $name $((++phases))"; done >phases.h
+"$compiler" -E -P -x c -I . -I "$source_dir/src/rank/protocol" "$@" "$source_dir/tests/model/world.pml" -o world.pml
 spin -a world.pml >spin.log || { cat spin.log; exit 1; }
 # SAFETY: assertions and deadlocks, for which cycles need no looking for. A broken rule is found before an optimised
 # program would be compiled. The largest model takes 2.4 GiB; COLLAPSE would store its states in 1.6, in 1.7 times the time.

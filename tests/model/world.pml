@@ -42,14 +42,9 @@
 #endif
 #define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS + GONE + REJOINS)
 
-/* Phases, by the names that transitions.def uses. */
+/* Phases, numbered as recovery.def lists them: check.sh writes phases.h from it. */
 #define active 0
-#define halt 1
-#define quiesce 2
-#define replace 3
-#define form 4
-#define verify 5
-#define restore 6
+#include "phases.h"
 
 mtype = { all_done, all_promoted, fault, deadline, members };    /* events */
 mtype = { order, promote, prepare, activate };                   /* down */

@@ -143,7 +143,6 @@ TROUPE_MPI_CASE(checkpoint) {
                          ? std::vector{FaultKind::kill, FaultKind::exit, FaultKind::illegal_address,
                                        FaultKind::trap}
                          : std::vector{FaultKind::kill, FaultKind::exit, FaultKind::segv};
-  const std::string phases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     std::mt19937_64 random(seed);
     const auto steps = static_cast<std::int64_t>(40 + random() % 160);
@@ -153,7 +152,9 @@ TROUPE_MPI_CASE(checkpoint) {
       plan.push_back({static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(steps)),
                       static_cast<int>(random() % static_cast<std::uint64_t>(c.size())),
                       kinds[random() % kinds.size()],
-                      seed % 2 == 0 && i == 0 ? phases[random() % std::size(phases)] : ""});
+                      seed % 2 == 0 && i == 0
+                          ? std::string(kRecoveryPhases[random() % std::size(kRecoveryPhases)])
+                          : ""});
     }
     std::string what = "seed " + std::to_string(seed) + " (" + std::to_string(steps) +
                        " steps, commits every " + std::to_string(commit_every) + ":";

@@ -104,7 +104,8 @@ TROUPE_MPI_CASE(reformation) {
 /// A second fault in every phase of the recovery from a first one: of the same rank, of another, of
 /// rank 0.
 TROUPE_MPI_CASE(phases) {
-  for (const std::string phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
+  for (const auto name : kRecoveryPhases) {
+    const std::string phase(name);
     for (const int second : among(c, {0, 1})) {
       const auto what = "a fault of rank " + std::to_string(second) + " in phase " + phase;
       const auto before = known(c);

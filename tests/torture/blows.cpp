@@ -24,8 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLibraryFailures = 3;
 constexpr std::chrono::seconds kLibraryWindow{65};
 
-constexpr const char* kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
-
 /// A rank cannot wake itself: a shell that outlives the call does.
 void freeze_self(std::uint64_t microseconds) {
   const auto order = fmt::format("(kill -STOP {0}; sleep {1}; kill -CONT {0}) > /dev/null 2>&1 &",
@@ -96,7 +94,8 @@ Future<void> Blows::deal(const Operation& op) {
   switch (op.blow) {
     case Blow::inject: return device_.inject(op.fault);
     case Blow::phase:
-      (void)world_.inject_in_phase(op.fault, kPhases[op.data % std::size(kPhases)]);
+      (void)world_.inject_in_phase(
+          op.fault, std::string(kRecoveryPhases[op.data % std::size(kRecoveryPhases)]));
       return device_.inject(op.fault);
     case Blow::kill_active:
       if (hosts.empty()) break;

@@ -319,6 +319,10 @@ void DeviceSimulation::enter(Phase phase) {
       if (promoted_ != 0) return order(Order::promote, promoted_);
       return order(Order::replace);
     case Phase::form: return order(Order::connect);
+    case Phase::verify:
+      return after(some_time(50'000), [this, round = round_] {
+        if (round == round_ && phase_ == Phase::verify) enter(Phase::restore);
+      });
     case Phase::restore:
       return after(some_time(200'000), [this, round = round_] {
         if (round == round_ && phase_ == Phase::restore) goes_active();
@@ -389,9 +393,9 @@ void DeviceSimulation::hears_done(const DeviceDone& done) {
     case Order::halt: return next(Phase::quiesce);
     case Order::quiesce: return next(Phase::replace);
     case Order::replace: return order(Order::contribute);
-    case Order::promote: return next(Phase::restore);
+    case Order::promote: return next(Phase::verify);
     case Order::contribute: return next(Phase::form);
-    case Order::connect: return next(Phase::restore);
+    case Order::connect: return next(Phase::verify);
   }
 }
 

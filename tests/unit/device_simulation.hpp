@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "rank/device/host/device_protocol.hpp"
+#include "rank/protocol/phase.hpp"
 
 /// A seeded device in one thread: the real DeviceProtocol, simulated processes and, unless it is
 /// alone, a simulated world that gives orders. What must hold at every moment is checked at every
@@ -84,7 +85,6 @@ class DeviceSimulation final : private DeviceActions {
 
  private:
   using Order = DeviceDone::Order;
-  enum class Phase : std::uint8_t { active, halt, quiesce, replace, form, restore };
 
   /// What a process is, whatever the protocol takes it for.
   struct Host {

@@ -1,17 +1,18 @@
 #include <troupe/ordered_fault.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 
+#include <troupe/recovery.hpp>
+
 #include "common/core/settings.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::string_view kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
 
 bool whole_number(std::string_view text, std::int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -37,13 +38,13 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   }
   if (kind) fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
-  if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
+  if (std::find(std::begin(kRecoveryPhases), std::end(kRecoveryPhases), when) !=
+      std::end(kRecoveryPhases)) {
     if (fault.failing_gpu) return wrong("failing-gpu comes in an iteration");
     fault.phase = when;
   } else if (!whole_number(when, fault.iteration) || fault.iteration < 0) {
-    return wrong(fmt::format(
-        "'{}' is neither an iteration nor a phase (halt, quiesce, replace, form, verify, restore)",
-        when));
+    return wrong(fmt::format("'{}' is neither an iteration nor a phase ({})", when,
+                             fmt::join(kRecoveryPhases, ", ")));
   }
   std::int64_t rank = 0;
   if (!whole_number(std::string_view(text).substr(colon + 1), rank) || rank < 0 ||

@@ -33,7 +33,10 @@ struct DeviceLoss {
 };
 /// The order of this round is carried out; or, with a formation, by the standby.
 struct DeviceDone {
-  enum class Order : std::uint8_t { halt, quiesce, replace, promote, contribute, connect };
+  enum class Order : std::uint8_t {
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) name,
+#include <troupe/recovery.def>
+  };
   Order order{};
   std::uint32_t round = 0;
   std::uint32_t formation = 0;  ///< of contribute and connect: the standby has done it

@@ -4,6 +4,24 @@
 #include <utility>
 
 namespace troupe::rank_process {
+namespace {
+
+struct OrderOfPhase {
+  DeviceDone::Order order;
+  Phase phase;
+  const char* fault;  ///< what its failure is reported as
+};
+constexpr OrderOfPhase kOrders[] = {
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) \
+  {DeviceDone::Order::name, Phase::phase, #fault},
+#include <troupe/recovery.def>
+};
+
+const OrderOfPhase& row_of(DeviceDone::Order order) {
+  return kOrders[static_cast<std::size_t>(order)];
+}
+
+}  // namespace
 
 void WorldFollower::receive(const SupervisorMessage& message) {
   std::visit([this](const auto& said) { on(said); }, message);
@@ -152,26 +170,14 @@ void WorldFollower::done(const DeviceDone& event) {
   using Order = DeviceDone::Order;
   if (event.formation != 0) return prepared(event);
   if (event.round == 0 || event.round != round_) return;
-  if (!event.outcome.ok()) {
-    const char* const what = event.order == Order::connect   ? "form"
-                             : event.order == Order::promote ? "promote"
-                                                             : "contribute";
-    return report_fault(what);
-  }
-  if (event.order == Order::halt && phase_ == Phase::halt) return report_done();
-  if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
-  if (event.order == Order::replace && phase_ == Phase::replace)
-    return actions_->contribute(round_);
-  if (event.order == Order::promote && phase_ == Phase::replace)
-    return report_done({.newest = newest_});
-  if (event.order == Order::contribute && phase_ == Phase::replace) {
-    from_rank::Done message{.newest = newest_};
-    if (!event.outcome->empty()) message.contributions = {{rank_, *event.outcome}};
-    return report_done(std::move(message));
-  }
-  if (event.order == Order::connect && phase_ == Phase::form) {
-    return report_done();
-  }
+  if (!event.outcome.ok()) return report_fault(row_of(event.order).fault);
+  if (row_of(event.order).phase != phase_) return;
+  if (event.order == Order::replace) return actions_->contribute(round_);
+  from_rank::Done message;
+  if (phase_ == Phase::replace) message.newest = newest_;
+  if (event.order == Order::contribute && !event.outcome->empty())
+    message.contributions = {{rank_, *event.outcome}};
+  report_done(std::move(message));
 }
 
 void WorldFollower::verified(std::uint32_t round, const Result<void>& outcome) {

@@ -7,7 +7,8 @@
 namespace troupe {
 
 template <>
-inline constexpr rank_process::Phase kLast<rank_process::Phase> = rank_process::Phase::restore;
+inline constexpr rank_process::Phase kLast<rank_process::Phase> =
+    static_cast<rank_process::Phase>(rank_process::kPhaseCount - 1);
 template <>
 inline constexpr rank_process::Preparation kLast<rank_process::Preparation> =
     rank_process::Preparation::connect;
@@ -25,8 +26,14 @@ inline constexpr HealthKind kLast<HealthKind> = HealthKind::other;
 namespace troupe::rank_process {
 
 bool is_echo(std::string_view fault_kind) noexcept {
-  constexpr std::string_view kEchoes[] = {"communicator", "timeout", "contribute", "promote",
-                                          "form",         "verify",  "restore",    kKindError};
+  constexpr std::string_view kEchoes[] = {
+      "communicator",
+      "timeout",
+      kKindError,
+#define TROUPE_RECOVERY_PHASE(name, time) #name,
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) #fault,
+#include <troupe/recovery.def>
+  };
   return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
 }
 

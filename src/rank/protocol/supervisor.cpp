@@ -104,7 +104,7 @@ void WorldSupervisor::begin_report(TimePoint now) {
   rounds_ = 0;
   reports_.clear();
   lost_buffers_ = 0;
-  std::fill(std::begin(phase_ms_), std::end(phase_ms_), 0.0);
+  times_ = {};
 }
 
 void WorldSupervisor::on(const from_rank::Failed& failed, TimePoint now) {
@@ -187,8 +187,7 @@ void WorldSupervisor::begin_round(Phase first, TimePoint now) {
 }
 
 void WorldSupervisor::enter(Phase phase, TimePoint now) {
-  if (phase_ != Phase::active)
-    phase_ms_[static_cast<std::size_t>(phase_)] += to_ms(now - phase_since_);
+  if (phase_ != Phase::active) times_.*time_of(phase_) += to_ms(now - phase_since_);
   phase_ = phase;
   phase_since_ = now;
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
@@ -263,7 +262,7 @@ void WorldSupervisor::advance(TimePoint now) {
 }
 
 void WorldSupervisor::activate(TimePoint now) {
-  phase_ms_[static_cast<std::size_t>(Phase::restore)] += to_ms(now - phase_since_);
+  times_.*time_of(phase_) += to_ms(now - phase_since_);
   phase_ = Phase::active;
   ++epoch_;
   stable_ = excluded_ == excluded_active_ ? target_ : -1;
@@ -272,12 +271,7 @@ void WorldSupervisor::activate(TimePoint now) {
   excluded_active_ = excluded_;
   for (auto& report : reports_) {
     report.epoch = epoch_;
-    report.quiesce_ms = phase_ms_[static_cast<std::size_t>(Phase::halt)] +
-                        phase_ms_[static_cast<std::size_t>(Phase::quiesce)];
-    report.replace_ms = phase_ms_[static_cast<std::size_t>(Phase::replace)];
-    report.form_ms = phase_ms_[static_cast<std::size_t>(Phase::form)];
-    report.verify_ms = phase_ms_[static_cast<std::size_t>(Phase::verify)];
-    report.restore_ms = phase_ms_[static_cast<std::size_t>(Phase::restore)];
+    for (const auto& time : kRecoveryTimes) report.*time.ms += times_.*time.ms;
     report.total_ms = report.detect_ms + to_ms(now - began_);
     report.lost_buffers = lost_buffers_;
   }

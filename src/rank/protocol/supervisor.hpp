@@ -146,7 +146,7 @@ class WorldSupervisor {
   // The report of this re-formation.
   TimePoint began_{};
   std::vector<Recovery> reports_;  ///< one per fault
-  double phase_ms_[kPhaseCount] = {};
+  Recovery times_;                 ///< of the phases so far, since began_
   std::uint32_t lost_buffers_ = 0;
 };
 

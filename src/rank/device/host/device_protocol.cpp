@@ -8,12 +8,8 @@ namespace troupe::rank_process {
 using Order = DeviceDone::Order;
 
 enum class DeviceProtocol::Event : std::uint8_t {
-  halt,
-  quiesce,
-  replace,
-  promote,
-  contribute,
-  connect,
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) name,
+#include <troupe/recovery.def>
   came_up,
   carried_out,
   refused,
@@ -46,15 +42,11 @@ std::optional<DeviceState> DeviceProtocol::next(DeviceState from, Event event) {
 }
 
 DeviceProtocol::Event DeviceProtocol::event_of(Order order) {
-  switch (order) {
-    case Order::halt: return Event::halt;
-    case Order::quiesce: return Event::quiesce;
-    case Order::replace: return Event::replace;
-    case Order::promote: return Event::promote;
-    case Order::contribute: return Event::contribute;
-    case Order::connect: break;
-  }
-  return Event::connect;
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) \
+  if (order == Order::name) return Event::name;
+#include <troupe/recovery.def>
+  check(false, "an unknown order");
+  return Event::halt;
 }
 
 bool DeviceProtocol::move(Event event) {

@@ -39,9 +39,9 @@ enum class DeviceState : std::uint8_t {
 /// it has the memory too, and serves. When it is lost a *successor* takes its place: the standby if
 /// there is one, else a host that has yet to start. The old host is killed, and has ended, first,
 /// unless its context is dead: nothing of that writes any more, and its end follows later. In a
-/// world that is the world's business: it is told of the loss and orders halt, quiesce, replace,
-/// contribute and connect; or promote, by which a standby that belongs to a communicator already
-/// takes over, also from a host in good health. Alone, the device replaces its host at once.
+/// world that is the world's business: it is told of the loss and gives the orders of recovery.def,
+/// among them promote, by which a standby that belongs to a communicator already takes over, also
+/// from a host in good health. Alone, the device replaces its host at once.
 ///
 /// Model: a host that is killed exits some time later; an answer may come late or never, and none
 /// comes from a host once it is lost. The world gives orders as WorldSupervisor and WorldFollower

@@ -1,5 +1,6 @@
 #include "rank/device/host/order_requests.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace troupe::rank_process {
@@ -16,6 +17,25 @@ Result<Bytes> contribution_in(Result<wire::from_host::Contributed>& answer) {
   if (!answer.ok()) return answer.error();
   return std::move(answer->contribution);
 }
+Result<Bytes> contribution_in(const Result<wire::from_host::Done>& answer) {
+  return answer.ok() ? Result<Bytes>(Bytes()) : answer.error();
+}
+
+/// Of an order that no device host is asked for.
+struct none {};
+
+template <class Message>
+Message message_of(const DeviceOrder&) {
+  return {};
+}
+template <>
+wire::to_host::Contribute message_of<wire::to_host::Contribute>(const DeviceOrder& order) {
+  return {order.rank, order.size, order.groups};
+}
+template <>
+wire::to_host::Connect message_of<wire::to_host::Connect>(const DeviceOrder& order) {
+  return {order.rank, order.size, *order.contributions, order.groups};
+}
 
 Result<void> outcome_of(const Result<wire::from_host::Done>& answer) {
   return answer.ok() ? Result<void>() : answer.error();
@@ -25,28 +45,22 @@ Result<void> outcome_of(const Result<wire::from_host::Done>& answer) {
 
 Result<void> ask_for(HostRequests& requests, const HostLink& host, const DeviceOrder& order,
                      std::function<void(Result<Bytes>)> then) {
-  const auto done = [then](const Result<wire::from_host::Done>& answer) {
-    then(answer.ok() ? Result<Bytes>(Bytes()) : answer.error());
+  using namespace wire::to_host;
+  const auto ask = [&]<class Message>(Message message) -> Result<void> {
+    if constexpr (std::is_same_v<Message, none>) {
+      check(false, "an order that is not a host's to carry out");
+      return {};
+    } else {
+      return requests.ask(
+          host, std::move(message),
+          [then](Result<typename Message::Answer> answer) { then(contribution_in(answer)); },
+          HostRequests::IfLost::forget);
+    }
   };
-  constexpr auto kForget = HostRequests::IfLost::forget;
-  switch (order.what) {
-    case Order::quiesce:
-      host.header().surrenders.advance();
-      return requests.ask(host, wire::to_host::Quiesce{}, done, kForget);
-    case Order::contribute:
-      return requests.ask(
-          host, wire::to_host::Contribute{order.rank, order.size, order.groups},
-          [then](Result<wire::from_host::Contributed> answer) { then(contribution_in(answer)); },
-          kForget);
-    case Order::connect:
-      return requests.ask(
-          host, wire::to_host::Connect{order.rank, order.size, *order.contributions, order.groups},
-          done, kForget);
-    case Order::halt:
-    case Order::replace:
-    case Order::promote: break;
-  }
-  check(false, "an order that is not a host's to carry out");
+  if (order.what == Order::quiesce) host.header().surrenders.advance();
+#define TROUPE_RECOVERY_ORDER(name, phase, message, fault) \
+  if (order.what == Order::name) return ask(message_of<message>(order));
+#include <troupe/recovery.def>
   return {};
 }
 
