@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// The most fields that tie_fields() takes.
-inline constexpr std::size_t kMostFields = 14;
+inline constexpr std::size_t kMostFields = 18;
 
 namespace detail {
 
@@ -86,9 +86,21 @@ constexpr auto tie_fields(T& from) {
   } else if constexpr (count == 13) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = from;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
-  } else {
+  } else if constexpr (count == 14) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = from;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
+  } else if constexpr (count == 15) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = from;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
+  } else if constexpr (count == 16) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = from;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  } else if constexpr (count == 17) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = from;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = from;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
   }
 }
 

@@ -145,7 +145,9 @@ TEST(WorldMessage, ValuesThatNoRankSendsAreErrors) {
     std::memcpy(bytes.data(), &kind, sizeof kind);
     refused(bytes);
   }
-  refused(with<std::uint32_t>(from_rank::Done{.rank = 9, .phase = Phase::restore}, 6, 7));
+  constexpr std::uint32_t kLastPhase = kPhaseCount - 1;
+  refused(with<std::uint32_t>(from_rank::Done{.rank = 9, .phase = static_cast<Phase>(kLastPhase)},
+                              kLastPhase, kLastPhase + 1));
   refused(with<std::uint32_t>(
       from_rank::Prepared{.rank = 9, .covered = 5, .step = Preparation::connect}, 1, 2));
   refused(with<std::uint8_t>(from_rank::Failed{.error = {Errc::internal, 0, {}}},
