@@ -7,6 +7,8 @@ Fails on a class of more than 30 functions, and on one whose functions are defin
 classes_allowed.txt beside this file names it; and on a name there that is no longer needed, so that the list only gets
 shorter. --list: prints all classes of more than 20 functions, and all of several files.
 
+Fails also on a field of a message (MESSAGES) that nobody owns: no file that names the message reads it.
+
 Not counted: constructors, destructors and assignments; what a nested class has; tests; files of classes of the public
 headers.
 """
@@ -16,6 +18,8 @@ import re
 import sys
 
 MOST = 30
+# Where messages are, one struct for each kind; and what a function reads of every message of that file.
+MESSAGES = {"src/rank/protocol/message.hpp": {"rank", "covered"}, "src/common/wire/control.hpp": set()}
 SOURCES = ("*.hpp", "*.cpp", "*.cu", "*.cuh")
 
 
@@ -127,6 +131,37 @@ def look_at(root):
     return counts, {key[0]: paths for key, paths in files.items() if len(paths) > 1}
 
 
+def fields_of(body):
+    """The fields of a struct without functions."""
+    body = re.sub(r"\benum\b[^{;]*\{[^}]*\}", "", body)
+    nested = HEAD.search(body)
+    while nested:
+        body = body[: nested.start()] + body[end_of(body, nested.end() - 1) :]
+        nested = HEAD.search(body)
+    for statement in map(str.strip, body.split(";")):
+        match = re.match(r"(?!using\b|friend\b)[\w:<>,\s]+?\s(\w+)\s*(?:=.*|\{.*\})?$", statement, re.S)
+        if match:
+            yield match.group(1)
+
+
+def fields_without_owner(root):
+    """Each field of a message that is read in no file which names the message, as `FILE: MESSAGE::FIELD`."""
+    texts = {path: without_comments(path.read_text(errors="replace")) for pattern in SOURCES
+             for path in (root / "src").rglob(pattern) if not path.stem.endswith("_test")}
+    for file, of_all in MESSAGES.items():
+        if root / file not in texts:
+            continue
+        for name, body in bodies(texts[root / file]):
+            if "::" in name or not re.search(rf"\b\w+::{name}\b", texts[root / file]):
+                continue  # a part of one, or no message
+            readers = [text for path, text in texts.items()
+                       if path != root / file and name in text and re.search(rf"\b{name}\b", text)]
+            for field in fields_of(body):
+                read = rf"(?:\w|\)|\])(?:\.|->){field}\b(?!\s*=[^=])"
+                if field not in of_all and not any(re.search(read, text) for text in readers):
+                    yield f"{file}: {name}::{field}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     counts, spread = look_at(root)
@@ -146,7 +181,10 @@ def main():
               f"{name}: defined in several files: {', '.join(sorted(spread[name]))}")
     for line in sorted(allowed - found):
         print(f"classes_allowed.txt: {line}: no longer needed")
-    return 0 if found == allowed else 1
+    lost = list(fields_without_owner(root))
+    for field in lost:
+        print(f"{field}: nobody who names the message reads it")
+    return 0 if found == allowed and not lost else 1
 
 
 sys.exit(main())

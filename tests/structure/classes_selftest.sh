@@ -58,3 +58,19 @@ echo "int Subject::f1() { return 1; }" >"$work/src/part/subject.cpp"
 finds nothing
 echo "int Subject::f2() { return 2; }" >"$work/src/part/more.cpp"
 finds "Subject: defined in several files"
+rm "$work"/src/part/*.cpp
+
+mkdir -p "$work/src/rank/protocol"
+cat >"$work/src/rank/protocol/message.hpp" <<'HPP'
+namespace from_rank {
+struct Said {
+  std::int32_t rank = 0;
+  std::vector<Pair<int, int>> pairs{};  ///< of other.idle
+};
+}
+using Message = std::variant<from_rank::Said>;
+HPP
+echo "void hear(const Said& said) { use(said.pairs.size()); }" >"$work/src/part/hear.cpp"
+finds nothing
+echo "void say() { send(Said{.pairs = {}}); other.pairs = {}; }" >"$work/src/part/hear.cpp"
+finds "Said::pairs: nobody"
