@@ -38,7 +38,8 @@ class Rank {
   Rank& local(How how = How::completed) { return add("blas.axpy", how, {}); }
   Rank& collective(How how = How::completed, const std::string& name = "collective.all_reduce",
                    std::uint64_t count = 8, std::uint32_t epoch = 2) {
-    const std::uint32_t number = json_["epoch"] == epoch ? json_["collectives"].get<int>() + 1 : 1;
+    const std::uint32_t number =
+        json_["epoch"] == epoch ? json_["collectives"].get<std::uint32_t>() + 1 : 1;
     json_["epoch"] = epoch;
     json_["collectives"] = number;
     return add(name, how, {{"epoch", epoch}, {"collective", number}, {"count", count}});

@@ -127,7 +127,7 @@ TEST_F(ReactorWithHostFunctions, TellsOfALossAlthoughNoneRuns) {
 
 TEST_F(Reactor, HasEachTransferOfAChannelWaitForItselfAlone) {
   const std::vector<std::byte> invitation(8);
-  for (const std::uint64_t number : {1, 2})
+  for (const std::uint64_t number : {1u, 2u})
     EXPECT_EQ(await_answer(submit(channel::Join{DType::u8, number}, 0, invitation)).code, 0u);
   auto shorter = part(2);
   shorter.bytes = 64;

@@ -66,7 +66,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
   constexpr auto kKinds = static_cast<std::uint32_t>(
       std::max(std::variant_size_v<ToHost>, std::variant_size_v<FromHost>));
   for (std::uint32_t kind = 0; kind <= kKinds; ++kind) {
-    for (const std::size_t length : {0, 4, 8, 12, 16, 24})
+    for (const std::size_t length : {0u, 4u, 8u, 12u, 16u, 24u})
       seeds.push_back(packet_of(kind, std::span(some).first(length)));
   }
   auto& [near, far] = sockets();

@@ -76,7 +76,7 @@ TEST_F(TortureCollectives, RootsGatherAndScatter) {
   const auto before = result(0, 0);
   apply();
   EXPECT_EQ(result(0, 0), before) << "only the root gathers";
-  for (const std::size_t i : {0, 1, 2, 3, 4, 5}) EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
+  for (const std::size_t i : {0u, 1u, 2u, 3u, 4u, 5u}) EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
   EXPECT_EQ(result(0, 50), 1);
   EXPECT_EQ(result(1, 52), 2);
   EXPECT_EQ(result(0, 60), 2);
@@ -96,8 +96,9 @@ TEST_F(TortureCollectives, PartsOfDifferentLengths) {
     op.at[0] = {rank, 0, 0, rank == 0 ? 4 : 6}, op.at[1] = {rank, 1, 0, rank == 0 ? 3 : 7};
   }
   apply();
-  for (const std::size_t i : {0, 1, 2}) EXPECT_EQ(result(0, i), i < 1 ? 1 : 2) << i;
-  for (const std::size_t i : {0, 1, 2, 3, 4, 5, 6}) EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
+  for (const std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(result(0, i), i < 1 ? 1 : 2) << i;
+  for (const std::size_t i : {0u, 1u, 2u, 3u, 4u, 5u, 6u})
+    EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
 }
 
 TEST(TortureOracle, WhatFailedHasNoEffectAndMayBeStale) {

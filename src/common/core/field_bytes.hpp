@@ -59,7 +59,7 @@ class FieldWriter {
     } else if constexpr (std::is_same_v<T, Error>) {
       put(value.code), put(value.native), put(value.message);
     } else {
-      for_each_field(value, [this](const auto& field) { put(field); });
+      for_each_field(value, [this](const auto& field) { this->put(field); });
     }
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
@@ -99,7 +99,7 @@ class FieldReader {
     } else if constexpr (std::is_same_v<T, Error>) {
       get(value.code), get(value.native), get(value.message);
     } else {
-      for_each_field(value, [this](auto& field) { get(field); });
+      for_each_field(value, [this](auto& field) { this->get(field); });
       if constexpr (requires { value.sound(); }) require(value.sound());
     }
   }

@@ -73,11 +73,11 @@ std::uint32_t crc_by(std::uint64_t threads, const std::vector<unsigned char>& by
 
 TEST(Crc32, ByManyThreadsIsThatOfZlib) {
   std::mt19937 random(1);
-  for (const std::size_t length : {0, 1, 3, 4, 5, 8, 1023, 1024, 4099, 100'000}) {
+  for (const std::size_t length : {0u, 1u, 3u, 4u, 5u, 8u, 1023u, 1024u, 4099u, 100'000u}) {
     std::vector<unsigned char> bytes(length);
     for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
     const auto expected = ::crc32_z(0, bytes.data(), bytes.size());
-    for (const std::uint64_t threads : {1, 2, 255, 256, 4096}) {
+    for (const std::uint64_t threads : {1u, 2u, 255u, 256u, 4096u}) {
       EXPECT_EQ(crc_by(threads, bytes), expected) << length << " bytes, " << threads << " threads";
     }
   }

@@ -38,7 +38,7 @@ class Filler {
       fill(value.emplace_back());
       fill(value.emplace_back());
     } else {
-      for_each_field(value, [this](auto& field) { fill(field); });
+      for_each_field(value, [this](auto& field) { this->fill(field); });
     }
   }
 

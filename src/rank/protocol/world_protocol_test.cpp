@@ -287,7 +287,8 @@ TEST(WorldProtocol, AnInquiryNamesWhoDoesNotAnswer) {
     const bool one_is = seed % 3 != 0;
     if (one_is) world.mute(silent);
     for (int i = 0; i < 3; ++i)
-      world.stall_at(Micros(1 + i * 50), static_cast<int>(seed + i * 7) % options.ranks);
+      world.stall_at(Micros(1 + i * 50),
+                     static_cast<int>(seed + static_cast<std::uint32_t>(i * 7)) % options.ranks);
     if (seed % 5 == 0) world.kill_at(Micros(100), (silent + 1) % options.ranks);
     ASSERT_TRUE(world.run([&] { return !world.findings().empty(); }));
     const auto& text = world.findings().front().text;
