@@ -23,8 +23,8 @@ struct Recovery {
   std::uint32_t epoch = 0;  ///< the epoch that began afterwards
 #define TROUPE_RECOVERY_TIME(name, meaning) double name##_ms = 0;
 #include <troupe/recovery.def>
-  /// Of replace_ms: from the detection until the process of the lost device host had ended; 0:
-  /// nobody had to wait for that.
+  /// The part of replace_ms from the detection until the process of the lost device host had ended;
+  /// 0: nobody had to wait for that.
   double end_ms = 0;
   double total_ms = 0;             ///< from the fault to the new epoch
   std::uint32_t lost_buffers = 0;  ///< whose contents went, over all ranks

@@ -17,14 +17,14 @@
 
 namespace troupe::host {
 
-/// What has become of a command.
+/// Says how far a command has come.
 enum class Step {
   queued,   ///< it is on a queue, set aside or answered: whoever had it has it no more
   blocked,  ///< it stays where it is, and is tried again
   ended     ///< nothing more is issued
 };
 
-/// What all parts of a device host work with. It outlives them.
+/// Holds what all parts of a device host work with, and outlives them.
 struct Core {
   /// Takes the descriptors of `options` but that of the segment.
   static Result<std::unique_ptr<Core>> make(const wire::HostOptions& options, Port port);
@@ -40,7 +40,7 @@ struct Core {
     port.note_taken(command.ticket);
     flight.issued(command.ticket, command.opcode);
   }
-  /// Whether commands wait on the device for other ranks: collectives of several hosts, and what
+  /// True if commands wait on the device for other ranks: collectives of several hosts, and what
   /// goes over channels.
   [[nodiscard]] bool waits_on_device() const {
     return settings().other_hosts != 0 || settings().channels != 0;

@@ -25,7 +25,7 @@ inline constexpr auto kLast = nullptr;
 template <>
 inline constexpr Errc kLast<Errc> = Errc::internal;
 
-/// Whether fields of this type are not among the bytes, because they travel beside them.
+/// True if fields of this type are left out of the bytes, because they travel beside them.
 template <class T>
 inline constexpr bool kTravelsBeside = false;
 

@@ -80,7 +80,7 @@ struct Failed {
 struct SlabMade {
   Descriptor memory{};
 };
-/// What this rank gives to the forming of communicators.
+/// The share of this rank in the forming of communicators.
 struct Contributed {
   std::vector<std::byte> contribution{};  ///< a Contribution; of one group, the bytes of its Share
 };
@@ -201,7 +201,7 @@ struct Prepare {
 struct TellLibraries {
   using Answer = from_host::Done;
 };
-/// What has taken how much of the device's memory?
+/// Say what has taken how much of the device's memory.
 struct TellMemoryUse {
   using Answer = from_host::MemoryUse;
 };
@@ -226,10 +226,10 @@ using FromHost = std::variant<from_host::Ready, from_host::LibraryOpened, from_h
                               from_host::Done, from_host::Failed, from_host::SlabMade,
                               from_host::Contributed, from_host::MemoryUse>;
 
-/// Whether the type is one of these.
+/// True if the type is one of these.
 template <class T, class... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
-/// Whether the message of a device host answers a request.
+/// True if the message of a device host answers a request.
 template <class Kind>
 inline constexpr bool kIsAnswer =
     kIsOneOf<Kind, from_host::Done, from_host::Failed, from_host::SlabMade, from_host::Contributed,

@@ -139,7 +139,7 @@ TEST_F(ControlTest, AMissingDescriptorIsAnErrorOfTheMessage) {
   EXPECT_EQ((*got)->request, 3u) << "it can be answered";
   EXPECT_EQ((*got)->whole.code(), Errc::internal);
   EXPECT_EQ(std::get<to_host::MapSlab>((*got)->message).region, 2u);
-  // Of a message that was to come in a file, nothing is there.
+  // A message that was to come in a file is empty without it.
   EXPECT_EQ(verdict(4, 7, 1, {}), Errc::ok);
   ASSERT_TRUE(
       near_.send(std::vector<std::byte>(16, std::byte{0})).ok());  // MakeSlab without fields

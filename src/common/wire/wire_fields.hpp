@@ -6,7 +6,7 @@
 #include "common/wire/control.hpp"
 #include "common/wire/formation.hpp"
 
-/// What FieldWriter and FieldReader have to know of the types in messages with a device host.
+/// Tells FieldWriter and FieldReader how to treat the types in messages with a device host.
 namespace troupe {
 
 template <>

@@ -10,7 +10,7 @@ namespace {
 using Blob = std::vector<std::byte>;
 namespace to_host = wire::to_host;
 
-/// What a rank contributes to a communicator: its card for the rendezvous, then what the library
+/// The contribution of a rank to a communicator: its card for the rendezvous, then what the library
 /// has to say.
 Blob with_card(const Rendezvous::Card& card, const Blob& contribution) {
   Blob both(sizeof card + contribution.size());

@@ -21,7 +21,7 @@ Result<Bytes> contribution_in(const Result<wire::from_host::Done>& answer) {
   return answer.ok() ? Result<Bytes>(Bytes()) : answer.error();
 }
 
-/// Of an order that no device host is asked for.
+/// Stands in recovery.def for the message of an order that no device host is asked for.
 struct none {};
 
 template <class Message>
