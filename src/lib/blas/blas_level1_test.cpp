@@ -157,18 +157,22 @@ TYPED_TEST(BlasLevel1Ops, Rotations) {
 TYPED_TEST(BlasLevel1Ops, ARotationTakesAPairToTheAxis) {
   using T = TypeParam;
   using R = RealOf<T>;
-  const auto values = numbers<T>(2, 11, Data::fractions);
-  const auto a = put_numbers<T>({values[0]}), b = put_numbers<T>({values[1]}),
-             s = device().template alloc<T>(1);
-  const auto c = device().template alloc<R>(1);
-  const auto x = put_numbers<T>({values[0]}), y = put_numbers<T>({values[1]});
-  device().blas().rotg(a, b, c, s);
-  device().blas().rot(x, y, c, s);  // the scalars are where rotg has put them
-  EXPECT_TRUE(agree(device().download(y), {0}, Data::fractions, 1));
-  EXPECT_TRUE(agree(device().download(x), {widen(device().download(a)[0])}, Data::fractions, 1));
-  const double length = std::sqrt(std::norm(values[0]) + std::norm(values[1]));
-  EXPECT_NEAR(std::abs(widen(device().download(x)[0])), length,
-              16 * double{std::numeric_limits<R>::epsilon()});
+  const auto drawn = numbers<T>(2, 11, Data::fractions);
+  const typename decltype(drawn)::value_type zero(0);
+  for (const auto& [first, second] : {std::pair(drawn[0], drawn[1]), std::pair(drawn[0], zero),
+                                      std::pair(zero, drawn[1]), std::pair(zero, zero)}) {
+    const auto a = put_numbers<T>({first}), b = put_numbers<T>({second}),
+               s = device().template alloc<T>(1);
+    const auto c = device().template alloc<R>(1);
+    const auto x = put_numbers<T>({first}), y = put_numbers<T>({second});
+    device().blas().rotg(a, b, c, s);
+    device().blas().rot(x, y, c, s);  // the scalars are where rotg has put them
+    EXPECT_TRUE(agree(device().download(y), {0}, Data::fractions, 1));
+    EXPECT_TRUE(agree(device().download(x), {widen(device().download(a)[0])}, Data::fractions, 1));
+    const double length = std::sqrt(std::norm(first) + std::norm(second));
+    EXPECT_NEAR(std::abs(widen(device().download(x)[0])), length,
+                16 * double{std::numeric_limits<R>::epsilon()});
+  }
 }
 
 template <class T>
