@@ -2,8 +2,6 @@
 
 #include <troupe/sequence.hpp>
 
-#include "account.hpp"
-
 namespace troupe::torture {
 namespace {
 
@@ -60,17 +58,36 @@ std::string Trial::difference(const std::vector<Wide>& actual, const std::vector
 }
 
 Calls::Calls(Device& device) {
-  for (auto* add :
-       {add_level1, add_level2, add_level3, add_lists, add_matmul, add_linear, add_orthogonal,
-        add_eigen, add_transforms, add_random, add_primitives, add_sparse, add_elements,
-        add_sparse_forms, add_direct, add_tensors, add_layers, add_networks, add_outside})
+  const std::initializer_list<std::pair<Kind, void (*)(Calls&)>> by_library = {
+      {Kind::blas_call, add_level1},
+      {Kind::blas_call, add_level2},
+      {Kind::blas_call, add_level3},
+      {Kind::blas_call, add_lists},
+      {Kind::blas_call, add_matmul},
+      {Kind::solver_call, add_linear},
+      {Kind::solver_call, add_orthogonal},
+      {Kind::solver_call, add_eigen},
+      {Kind::fft_call, add_transforms},
+      {Kind::rng_call, add_random},
+      {Kind::primitives_call, add_primitives},
+      {Kind::sparse_call, add_sparse},
+      {Kind::primitives_call, add_elements},
+      {Kind::sparse_call, add_sparse_forms},
+      {Kind::direct_call, add_direct},
+      {Kind::tensor_call, add_tensors},
+      {Kind::dnn_call, add_layers},
+      {Kind::dnn_call, add_networks},
+      {Kind::outside_call, add_outside}};
+  for (const auto& [kind, add] : by_library) {
+    adding_ = kind;
     add(*this);
+  }
   std::map<Kind, bool> libraries;  // whether they are there
   for (const auto& info : calls()) {
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
       if (!info.dtypes.has(dtype)) continue;
-      const auto make = makes_.find({info.name, dtype});
+      const auto make = makes_.find({info.kind, info.name, dtype});
       if (make == makes_.end())
         throw Finding(fmt::format("nobody makes {} {}", info.name, to_string(dtype)));
       if (info.missing == Missing::never) continue;
@@ -97,7 +114,7 @@ Calls::Calls(Device& device) {
 }
 
 std::shared_ptr<Trial> Calls::begin(const Operation& op, Device& device) const {
-  const std::pair key(call_of(op).name, op.dtype);
+  const Key key(op.kind, call_of(op).name, op.dtype);
   if (missing_.contains(key)) return nullptr;
   auto trial = std::make_shared<Trial>(device, op.data);
   makes_.at(key)(*trial);

@@ -4,7 +4,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include <troupe/lib/solver.hpp>
 #include <troupe/troupe.hpp>
 
+#include "account.hpp"
 #include "calls.hpp"
 #include "random.hpp"
 #include "reference/factors.hpp"
@@ -215,16 +218,22 @@ class Calls {
   /// wrong.
   explicit Calls(Device& device);
 
+  /// A call of the library whose calls are being added. Throws Finding if it is there already.
   template <class T>
   void add(std::string_view name, Make make) {
-    makes_[{name, dtype_of<T>}] = std::move(make);
+    const bool is_new = makes_.try_emplace({adding_, name, dtype_of<T>}, std::move(make)).second;
+    if (!is_new) throw Finding(fmt::format("{} is added twice", name));
   }
   /// Begins the call of an operation; nothing: the engine does not have it.
   [[nodiscard]] std::shared_ptr<Trial> begin(const Operation& op, Device& device) const;
 
  private:
-  std::map<std::pair<std::string_view, DType>, Make> makes_;
-  std::set<std::pair<std::string_view, DType>> missing_;
+  /// Libraries have calls of the same name.
+  using Key = std::tuple<Kind, std::string_view, DType>;
+
+  Kind adding_{};
+  std::map<Key, Make> makes_;
+  std::set<Key> missing_;
 };
 
 // By subject, in calls_*.cpp.
