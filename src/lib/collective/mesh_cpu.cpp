@@ -63,7 +63,16 @@ std::size_t remaining(std::array<::iovec, 2>& parts, std::size_t done) {
 Mesh::Mesh(int own_rank, int world_size)
     : gloo::transport::Context(own_rank, world_size),
       peers_(static_cast<std::size_t>(world_size)),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      formation_({.rank = own_rank,
+                  .size = world_size,
+                  .wake = wake_.get(),
+                  .aborted = [this] { return aborted_.load(); },
+                  .adopt =
+                      [this](int peer, UniqueFd socket) {
+                        const std::lock_guard lock(sockets_);
+                        peers_[static_cast<std::size_t>(peer)].socket = std::move(socket);
+                      }}) {
   check(static_cast<bool>(wake_), "Mesh: eventfd");
   for (auto& pair : pairs_) pair = std::make_unique<PairMarker>();
 }
@@ -73,6 +82,12 @@ Mesh::~Mesh() = default;
 std::unique_ptr<gloo::transport::UnboundBuffer> Mesh::createUnboundBuffer(void* data,
                                                                           std::size_t bytes) {
   return std::make_unique<MeshBuffer>(shared_from_this(), data, bytes);
+}
+
+Result<void> Mesh::connect(const std::vector<std::vector<std::byte>>& contributions) {
+  auto formed = formation_.connect(contributions);
+  if (formed && aborted_.load()) hang_up();  // abort() may have come before the last connection
+  return formed;
 }
 
 void Mesh::abort() noexcept {

@@ -16,7 +16,7 @@
 #include <troupe/error.hpp>
 
 #include "common/ipc/unique_fd.hpp"
-#include "lib/collective/network_cpu.hpp"
+#include "lib/collective/mesh_formation_cpu.hpp"
 
 /// The TCP connections among the ranks, as a transport for Gloo's algorithms.
 ///
@@ -44,9 +44,9 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
 
   /// Opens the port on which higher ranks will call, on the named network interface or, with no
   /// name, on those that peers may reach. May block on name resolution. Errors: invalid, io.
-  Result<void> listen(const std::string& interface);
+  Result<void> listen(const std::string& interface) { return formation_.listen(interface); }
   /// This rank's addresses and a token that callers must present.
-  [[nodiscard]] std::vector<std::byte> contribution() const;
+  [[nodiscard]] std::vector<std::byte> contribution() const { return formation_.contribution(); }
   /// Connects to all peers; blocks until all are there. Errors: invalid, peer_lost, io.
   Result<void> connect(const std::vector<std::vector<std::byte>>& contributions);
   /// Any thread: ends connect() and every wait, now and later, and hangs up on all peers.
@@ -85,7 +85,6 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
     UniqueFd socket;
     std::deque<Transfer> sends, receives;
   };
-  class Formation;
 
   /// Each true if a transfer was completed.
   bool send_some(int peer);
@@ -96,12 +95,11 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
   void hang_up() noexcept;
 
   std::vector<Peer> peers_;
-  UniqueFd listener_, wake_;
-  std::vector<Address> offers_;
-  std::uint64_t token_ = 0;
+  UniqueFd wake_;
   std::atomic<bool> aborted_ = false;
   std::mutex sockets_;  // while sockets are being connected: hang_up against connect
   std::string failure_;
+  MeshFormation formation_;
 };
 
 /// A range of memory that messages are sent from or received into.

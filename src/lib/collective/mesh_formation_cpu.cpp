@@ -1,3 +1,5 @@
+#include "lib/collective/mesh_formation_cpu.hpp"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,11 +14,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "lib/collective/mesh_cpu.hpp"
-#include "lib/collective/network_cpu.hpp"
-
-/// How the mesh comes to be: every rank calls the ranks below it and introduces itself with their
-/// token; so each pair of ranks has one connection.
 namespace troupe::host::cpu {
 namespace {
 
@@ -46,7 +43,7 @@ void set_no_delay(int socket) {
 
 }  // namespace
 
-Result<void> Mesh::listen(const std::string& interface) {
+Result<void> MeshFormation::listen(const std::string& interface) {
   auto interfaces = list_interfaces();
   if (!interfaces) return interfaces.error();
   auto offers = choose_offers(*interfaces, resolve_own_name(), interface);
@@ -67,7 +64,7 @@ Result<void> Mesh::listen(const std::string& interface) {
   return {};
 }
 
-std::vector<std::byte> Mesh::contribution() const {
+std::vector<std::byte> MeshFormation::contribution() const {
   Invitation invitation;
   invitation.token = token_;
   invitation.offered = static_cast<std::uint32_t>(offers_.size());
@@ -76,7 +73,7 @@ std::vector<std::byte> Mesh::contribution() const {
   bound.length = sizeof bound.storage;
   const int named =
       ::getsockname(listener_.get(), reinterpret_cast<::sockaddr*>(&bound.storage), &bound.length);
-  check(named == 0, "Mesh::contribution before listen");
+  check(named == 0, "a contribution before listen");
   // The port lies at the same place for both families.
   invitation.port = ntohs(reinterpret_cast<const ::sockaddr_in&>(bound.storage).sin_port);
   const auto bytes = std::as_bytes(std::span(&invitation, 1));
@@ -84,15 +81,19 @@ std::vector<std::byte> Mesh::contribution() const {
 }
 
 /// connect() in progress.
-class Mesh::Formation {
+class MeshFormation::Connecting {
  public:
-  explicit Formation(Mesh& mesh) : mesh_(mesh), missing_(mesh.size - 1) {}
+  explicit Connecting(MeshFormation& formation)
+      : formation_(formation),
+        parts_(formation.parts_),
+        there_(static_cast<std::size_t>(parts_.size)),
+        missing_(parts_.size - 1) {}
 
   Result<void> run(const std::vector<std::vector<std::byte>>& contributions) {
     auto interfaces = list_interfaces();
     if (!interfaces) return interfaces.error();
     interfaces_ = std::move(*interfaces);
-    for (int peer = 0; peer < mesh_.rank; ++peer) {
+    for (int peer = 0; peer < parts_.rank; ++peer) {
       if (auto called = call(peer, contributions[static_cast<std::size_t>(peer)]); !called)
         return called;
     }
@@ -130,7 +131,7 @@ class Mesh::Formation {
         ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!pending.socket) return failed(Errc::io, "socket");
     pending.peer = peer;
-    pending.hello = {invitation.token, mesh_.rank};
+    pending.hello = {invitation.token, parts_.rank};
     pending.called = "connecting to rank " + std::to_string(peer) + " at " + to_string(address);
     if (::connect(pending.socket.get(), reinterpret_cast<const ::sockaddr*>(&address.storage),
                   address.length) != 0 &&
@@ -147,11 +148,11 @@ class Mesh::Formation {
       polled.push_back(
           {pending.socket.get(), static_cast<short>(pending.peer >= 0 ? POLLOUT : POLLIN), 0});
     }
-    polled.push_back({mesh_.listener_.get(), POLLIN, 0});
-    polled.push_back({mesh_.wake_.get(), POLLIN, 0});
+    polled.push_back({formation_.listener_.get(), POLLIN, 0});
+    polled.push_back({parts_.wake, POLLIN, 0});
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR)
       return failed(Errc::io, "poll");
-    if (mesh_.aborted_.load()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
+    if (parts_.aborted()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       if (polled[i].revents == 0) continue;
       if (auto advanced = pending_[i].peer >= 0 ? introduce(pending_[i]) : identify(pending_[i]);
@@ -167,7 +168,7 @@ class Mesh::Formation {
     for (std::size_t i = 0; i < kMaxPending; ++i) {  // then those who have spoken have a turn
       Pending caller;
       caller.socket.reset(
-          ::accept4(mesh_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+          ::accept4(formation_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!caller.socket) {
         const bool full = errno == EMFILE || errno == ENFILE;
         if (full && drop_oldest_caller()) continue;
@@ -216,8 +217,8 @@ class Mesh::Formation {
     pending.done += static_cast<std::size_t>(received);
     if (pending.done < sizeof(Hello)) return {};
     const auto peer = pending.hello.rank;
-    if (pending.hello.token != mesh_.token_ || peer <= mesh_.rank || peer >= mesh_.size ||
-        mesh_.peers_[static_cast<std::size_t>(peer)].socket) {
+    if (pending.hello.token != formation_.token_ || peer <= parts_.rank || peer >= parts_.size ||
+        there_[static_cast<std::size_t>(peer)]) {
       pending.socket.reset();
       return {};
     }
@@ -227,24 +228,25 @@ class Mesh::Formation {
 
   void adopt(Pending& pending, int peer) {
     set_no_delay(pending.socket.get());
-    const std::lock_guard lock(mesh_.sockets_);
-    mesh_.peers_[static_cast<std::size_t>(peer)].socket = std::move(pending.socket);
+    parts_.adopt(peer, std::move(pending.socket));
+    there_[static_cast<std::size_t>(peer)] = true;
     --missing_;
   }
 
-  Mesh& mesh_;
+  MeshFormation& formation_;
+  const Parts& parts_;
+  std::vector<bool> there_;  ///< peers that are connected
   int missing_;
   std::vector<Interface> interfaces_;
   std::vector<Pending> pending_;
 };
 
-Result<void> Mesh::connect(const std::vector<std::vector<std::byte>>& contributions) {
-  if (contributions.size() != static_cast<std::size_t>(size)) {
+Result<void> MeshFormation::connect(const std::vector<std::vector<std::byte>>& contributions) {
+  if (contributions.size() != static_cast<std::size_t>(parts_.size)) {
     return Error{Errc::invalid, 0, "a contribution of every rank is needed"};
   }
-  auto formed = Formation(*this).run(contributions);
+  auto formed = Connecting(*this).run(contributions);
   listener_.reset();
-  if (formed && aborted_.load()) hang_up();  // abort() may have come before the last connection
   return formed;
 }
 
