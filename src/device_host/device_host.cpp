@@ -293,8 +293,8 @@ void DeviceHost::handle(wire::FromRank message) {
         give_to(preparations_);
         give_to(formation_);
         give_to(requests_);
-        constexpr bool own = wire::kIsOneOf<Kind, to_host::Promote, to_host::Quiesce,
-                                            to_host::Resume, to_host::Probe, to_host::ShutDown>;
+        constexpr bool own = kIsOneOf<Kind, to_host::Promote, to_host::Quiesce, to_host::Resume,
+                                      to_host::Probe, to_host::ShutDown>;
         if constexpr (own) on(request, kind);
         static_assert(own || Hears<SequenceRuns, Kind> || Hears<OwnOperations, Kind> ||
                           Hears<Mappings, Kind> || Hears<Libraries, Kind> ||

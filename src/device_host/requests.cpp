@@ -27,7 +27,7 @@ bool Requests::on_helper(std::uint64_t request, Helpers::Job job) {
 Error Requests::with_memory_use(Error error) const {
   if (error.code != Errc::out_of_memory) return error;
   std::string text;
-  for (const auto& [cause, bytes] : core_->engine->memory_use()) {
+  for (const auto& [cause, bytes] : core_->engine->memory().use()) {
     if (bytes >> 20 != 0)
       text += (text.empty() ? "" : ", ") + cause + " " + std::to_string(bytes >> 20) + " MiB";
   }
@@ -38,9 +38,9 @@ Error Requests::with_memory_use(Error error) const {
 void Requests::on(std::uint64_t request, const wire::to_host::TellMemoryUse&) {
   on_helper(request, [this, request]() -> Helpers::Finish {
     from_host::MemoryUse use;
-    for (auto& [cause, bytes] : core_->engine->memory_use())
+    for (auto& [cause, bytes] : core_->engine->memory().use())
       use.parts.push_back({std::move(cause), bytes});
-    use.free = core_->engine->free_memory();
+    use.free = core_->engine->memory().free();
     return [this, request, use = std::move(use)] { answer_with(request, use); };
   });
 }

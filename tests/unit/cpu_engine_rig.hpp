@@ -32,11 +32,11 @@ class Rig {
       const auto opened = engine->open_queue(static_cast<Lane>(lane));
       check(opened.ok() || opened.code() == Errc::unsupported, "a lane cannot be opened");
     }
-    slab = engine->make_slab(slab_bytes).take();
+    slab = engine->memory().make_slab(slab_bytes).take();
     addresses.set(1, slab.base, slab_bytes);
     bytes_ = slab_bytes;
   }
-  ~Rig() { engine->unmap_slab(slab.base, bytes_); }
+  ~Rig() { engine->memory().unmap_slab(slab.base, bytes_); }
 
   template <class T>
   Operand put(const std::vector<T>& values) {

@@ -73,18 +73,18 @@ class CudaEngine : public testing::Test {
     for (auto& lane : opened) {  // unsupported: a library that is not installed
       if (auto outcome = lane.get(); outcome.code() != Errc::unsupported) std::move(outcome).take();
     }
-    slab_ = new Slab(engine_->make_slab(kSlabBytes).take());
+    slab_ = new Slab(engine_->memory().make_slab(kSlabBytes).take());
     const int fd = ::memfd_create("troupe-test", MFD_CLOEXEC);
     check(fd >= 0 && ::ftruncate(fd, kPinnedBytes) == 0, "memfd");
-    pinned_ = engine_->map_pinned(fd, kPinnedBytes).take();
+    pinned_ = engine_->memory().map_pinned(fd, kPinnedBytes).take();
     ::close(fd);
     addresses_.set(kSlab, slab_->base, kSlabBytes);
     addresses_.set(kPinned, pinned_, kPinnedBytes);
   }
   static void TearDownTestSuite() {
     if (engine_ == nullptr) return;
-    engine_->unmap_pinned(pinned_, kPinnedBytes);
-    engine_->unmap_slab(slab_->base, kSlabBytes);
+    engine_->memory().unmap_pinned(pinned_, kPinnedBytes);
+    engine_->memory().unmap_slab(slab_->base, kSlabBytes);
     delete slab_;
     engine_.reset();
   }

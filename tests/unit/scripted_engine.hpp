@@ -110,6 +110,52 @@ class ScriptedTracing final : public Tracing {
   }
 };
 
+class ScriptedMemory final : public EngineMemory {
+ public:
+  std::uint64_t free() override { return 1; }
+  std::vector<std::pair<std::string, std::uint64_t>> use() override {
+    return {{"slabs", 2u << 20}, {"blas", 64u << 20}, {"nothing", 5}};
+  }
+  Result<Slab> make_slab(std::uint64_t bytes) override {
+    if (bytes > 1u << 30) return Error{Errc::out_of_memory, 2, "no room"};
+    Slab slab;
+    slab.fd.reset(::memfd_create("slab", MFD_CLOEXEC));
+    made_.emplace_back(bytes);
+    slab.base = made_.back().data();
+    return slab;
+  }
+  Result<std::byte*> map_slab(int, std::uint64_t) override { return unsupported(); }
+  void unmap_slab(std::byte*, std::uint64_t) override {}
+  Result<std::byte*> map_foreign(int, std::uint64_t) override { return unsupported(); }
+  void unmap_foreign(std::byte*, std::uint64_t) override {}
+  Result<std::byte*> map_pinned(int, std::uint64_t) override { return unsupported(); }
+  void unmap_pinned(std::byte*, std::uint64_t) override {}
+
+ private:
+  static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }
+  std::vector<std::vector<std::byte>> made_;
+};
+
+class ScriptedLibraries final : public EngineLibraries {
+ public:
+  std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override {
+    std::vector<std::vector<std::byte>> made;
+    script->change([&] {
+      if (lane == library_lane("blas")) std::swap(made, script->plans);
+    });
+    return made;
+  }
+  void adopt_plan(Lane lane, std::span<const std::byte> plan) override {
+    script->change([&] {
+      script->adopted = std::string(to_string(lane)) + " " +
+                        std::string(reinterpret_cast<const char*>(plan.data()), plan.size());
+    });
+  }
+  void discard(Lane) override {
+    script->change([] { ++script->discarded; });
+  }
+};
+
 class ScriptedEngine final : public Engine {
  public:
   Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
@@ -132,24 +178,9 @@ class ScriptedEngine final : public Engine {
     return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
   const DeviceInfo& description() const override { return description_; }
-  std::uint64_t free_memory() override { return 1; }
-  std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
-    return {{"slabs", 2u << 20}, {"blas", 64u << 20}, {"nothing", 5}};
-  }
-  Result<Slab> make_slab(std::uint64_t bytes) override {
-    if (bytes > 1u << 30) return Error{Errc::out_of_memory, 2, "no room"};
-    Slab slab;
-    slab.fd.reset(::memfd_create("slab", MFD_CLOEXEC));
-    memory_.emplace_back(bytes);
-    slab.base = memory_.back().data();
-    return slab;
-  }
-  Result<std::byte*> map_slab(int, std::uint64_t) override { return unsupported(); }
-  void unmap_slab(std::byte*, std::uint64_t) override {}
-  Result<std::byte*> map_foreign(int, std::uint64_t) override { return unsupported(); }
-  void unmap_foreign(std::byte*, std::uint64_t) override {}
-  Result<std::byte*> map_pinned(int, std::uint64_t) override { return unsupported(); }
-  void unmap_pinned(std::byte*, std::uint64_t) override {}
+  EngineMemory& memory() override { return memory_; }
+  EngineLibraries& libraries() override { return libraries_; }
+  EngineGraphs& graphs() override { return graphs_; }
 
   Result<void> open_queue(Queue queue) override {
     if (queue.lane == library_lane("blas")) {
@@ -169,22 +200,6 @@ class ScriptedEngine final : public Engine {
     });
   }
   std::byte* scratch_cells() override { return cells_.data(); }
-  std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override {
-    std::vector<std::vector<std::byte>> made;
-    script->change([&] {
-      if (lane == library_lane("blas")) std::swap(made, script->plans);
-    });
-    return made;
-  }
-  void adopt_plan(Lane lane, std::span<const std::byte> plan) override {
-    script->change([&] {
-      script->adopted = std::string(to_string(lane)) + " " +
-                        std::string(reinterpret_cast<const char*>(plan.data()), plan.size());
-    });
-  }
-  void discard_library(Lane) override {
-    script->change([] { ++script->discarded; });
-  }
   bool blocks(const OperationInfo& info, const std::byte*, const Call&) override {
     return info.name == "blas.gemm";
   }
@@ -214,7 +229,9 @@ class ScriptedEngine final : public Engine {
  private:
   static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }
   DeviceInfo description_{"scripted", "nothing", "", "", 0, -1, {}};
-  std::vector<std::vector<std::byte>> memory_;
+  ScriptedMemory memory_;
+  ScriptedLibraries libraries_;
+  EngineGraphs graphs_;
   alignas(256) std::array<std::byte, kScratchCellBytes> cells_{};
   ScriptedCollectives collectives_;
 };

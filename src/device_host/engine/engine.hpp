@@ -14,7 +14,9 @@
 #include <troupe/lib/fault_kind.hpp>
 #include <troupe/lib/operation_info.hpp>
 
-#include "common/ipc/unique_fd.hpp"
+#include "device_host/engine/engine_graphs.hpp"
+#include "device_host/engine/engine_libraries.hpp"
+#include "device_host/engine/engine_memory.hpp"
 #include "device_host/engine/queue.hpp"
 #include "device_host/engine/region_table.hpp"
 
@@ -53,12 +55,6 @@ struct EngineOptions {
 /// A place in a queue that other queues and the reactor can wait for.
 struct Mark {
   std::uint32_t id = 0;
-};
-
-/// A slab: its physical memory lives as long as somebody holds `fd`.
-struct Slab {
-  UniqueFd fd;
-  std::byte* base = nullptr;
 };
 
 /// Where the regions that operands name are mapped in this process.
@@ -119,15 +115,6 @@ class Call {
   std::uint32_t communicator_;
 };
 
-/// What an engine has made of a sequence of operations, to be launched as one.
-class Graph {
- public:
-  virtual ~Graph() = default;
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-};
-
 class CollectiveHalf;
 
 class Engine {
@@ -139,29 +126,12 @@ class Engine {
 
   [[nodiscard]] virtual const DeviceInfo& description() const = 0;
 
-  // Memory. Any thread; may block.
-
-  /// Bytes of the device's memory that nobody has taken; 0: unknown.
-  [[nodiscard]] virtual std::uint64_t free_memory() = 0;
-
-  /// What has taken how much of the device's memory, as far as this process knows: "slabs",
-  /// "context", "communicator", libraries by name. Any thread.
-  virtual std::vector<std::pair<std::string, std::uint64_t>> memory_use() { return {}; }
-
-  /// Makes a slab of `bytes` (a multiple of 2 MiB), mapped here, zero-filled or not. Errors:
-  /// out_of_memory.
-  virtual Result<Slab> make_slab(std::uint64_t bytes) = 0;
-  /// Maps a slab that another process made; does not take the descriptor.
-  virtual Result<std::byte*> map_slab(int fd, std::uint64_t bytes) = 0;
-  virtual void unmap_slab(std::byte* base, std::uint64_t bytes) = 0;
-  /// Maps a slab of another rank of this node, perhaps on another GPU, for copies by this one; does
-  /// not take the descriptor, nor count towards the memory limit. Errors: `unsupported` where one
-  /// GPU cannot reach the other.
-  virtual Result<std::byte*> map_foreign(int fd, std::uint64_t bytes) = 0;
-  virtual void unmap_foreign(std::byte* base, std::uint64_t bytes) = 0;
-  /// Maps and registers a memfd for direct copies.
-  virtual Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) = 0;
-  virtual void unmap_pinned(std::byte* base, std::uint64_t bytes) = 0;
+  /// Its parts. Any thread.
+  [[nodiscard]] virtual EngineMemory& memory() = 0;
+  [[nodiscard]] virtual EngineLibraries& libraries() = 0;
+  [[nodiscard]] virtual EngineGraphs& graphs() = 0;
+  /// What has the communicator.
+  [[nodiscard]] virtual CollectiveHalf& collectives() = 0;
 
   // Queues.
 
@@ -169,21 +139,6 @@ class Engine {
   /// before the first run() on it; may block. Different lanes may be opened at the same time. The
   /// collective lane's communicator comes by CollectiveHalf::connect().
   virtual Result<void> open_queue(Queue queue) = 0;
-  /// The lane's library is to be made anew, by another open_queue(). What has been queued runs on.
-  virtual void discard_library(Lane) {}
-  /// What the lane's library stands on.
-  [[nodiscard]] virtual std::vector<LoadedLibrary> stands_on(Lane) const { return {}; }
-  /// Whether the lane's library prepares anything from the contents of operands.
-  [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
-  /// Whether commands of the lane gain by several queues, and so it may have side queues.
-  [[nodiscard]] virtual bool overlaps(Lane) const { return false; }
-  /// A command that writes this range is about to be queued: what the lane's library has prepared
-  /// from its contents is void.
-  virtual void overwrites(Lane, const Operand&) {}
-  /// Plans of the lane's library, to be kept beyond this process; see LibraryHalf. On the thread of
-  /// the library; may block.
-  virtual std::vector<std::vector<std::byte>> take_new_plans(Lane) { return {}; }
-  virtual void adopt_plan(Lane, std::span<const std::byte>) {}
   /// Memory for the operands of a command that only prepares others, all zeros once what is on the
   /// queue has ended; let go of on the reactor's thread, once what uses it has ended. Errors:
   /// out_of_memory.
@@ -211,9 +166,6 @@ class Engine {
   /// Asks for one signal on completion_fd(); the caller then looks at its marks once more before it
   /// sleeps.
   virtual void arm() = 0;
-
-  /// What has the communicator. Any thread.
-  [[nodiscard]] virtual CollectiveHalf& collectives() = 0;
 
   /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the queue's stream;
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
@@ -245,36 +197,6 @@ class Engine {
   Result<void> run(const Op& op, const Call& call) {
     return run(info_of<Op>, reinterpret_cast<const std::byte*>(&op), call);
   }
-
-  // Graphs. What was launched of one runs on when it is let go of.
-
-  /// From now on what is queued on `origin`, and on queues that have waited for a mark of it,
-  /// becomes part of a graph instead. Until end_graph() no other queue is used, and these by no
-  /// other thread.
-  virtual Result<void> begin_graph(Queue) { return no_graphs(); }
-  /// Ends that, in any case; `origin` has waited for what stands on the other queues. Errors:
-  /// unsupported if something cannot be part of a graph.
-  virtual Result<std::unique_ptr<Graph>> end_graph(Queue) { return no_graphs(); }
-  /// While a graph is recorded: what is queued from now on is carried out only if, or with `again`
-  /// as long as, *flag (device memory) is not 0 when a launch gets there. `origin` has waited for
-  /// what stands on the other queues, and no mark from before is waited for any more.
-  virtual Result<void> begin_branch(Queue, const std::int32_t* /*flag*/, bool /*again*/) {
-    return no_graphs();
-  }
-  /// Ends that, after the same.
-  virtual Result<void> end_branch(Queue) { return no_graphs(); }
-  /// Makes it ready to be launched. Helper thread; may block.
-  virtual Result<void> finish_graph(Graph&) { return no_graphs(); }
-  /// From now on the graph, which is ready, does what `changed` does. False: they differ in more
-  /// than the arguments of their operations, and nothing is changed.
-  virtual Result<bool> update_graph(Graph&, std::unique_ptr<Graph>) { return no_graphs(); }
-  /// Whether all that its libraries have prepared for it is still there.
-  [[nodiscard]] virtual bool is_current(const Graph&) const { return true; }
-  /// Queues all of it.
-  virtual Result<void> launch_graph(Graph&, Queue) { return no_graphs(); }
-
- private:
-  static Error no_graphs() { return {Errc::unsupported, 0, "this engine makes no graphs"}; }
 };
 
 /// What an engine's library offers: the one function through which it is made. May block (context

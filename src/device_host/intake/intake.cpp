@@ -146,7 +146,7 @@ class Intake::SequenceRun {
   }
   Result<void> launch(const Call& call) const {
     return parts_.formation.surrender().use(
-        [&] { return parts_.core.engine->launch_graph(*known_.graph, call.queue()); });
+        [&] { return parts_.core.engine->graphs().launch(*known_.graph, call.queue()); });
   }
   /// The queues of the sequence go on behind its graph.
   Result<void> queued(Queue queue, const Waits& waits, Sequence place) const {

@@ -76,7 +76,7 @@ void Libraries::open(Lane lane) {
     // the time that the detour is needed that is a collective.
     const auto detour = opened_it.ok() && lane != Lane::collective ? engine.open_queue({lane, true})
                                                                    : Result<void>();
-    auto sides = opened_it.ok() && engine.overlaps(lane);
+    auto sides = opened_it.ok() && engine.libraries().overlaps(lane);
     for (std::uint8_t side = 1; side <= Queue::kSides && sides; ++side)
       sides = engine.open_queue(Queue::aside(lane, side)).ok();
     return [this, lane, opened_it, detour, sides] {
@@ -99,7 +99,7 @@ void Libraries::opened(Lane lane, const Result<void>& opened, const Result<void>
   handlers_.opened(lane, opened.ok());
   if (opened.ok() && lane >= Lane::first_library)
     core_->rank.send(wire::from_host::LibraryOpened{
-        {std::string(to_string(lane)), core_->engine->stands_on(lane)}});
+        {std::string(to_string(lane)), core_->engine->libraries().stands_on(lane)}});
 }
 
 void Libraries::failed(Lane lane, const Error& error) {
@@ -107,7 +107,7 @@ void Libraries::failed(Lane lane, const Error& error) {
   auto& actor = actors_[lane];
   if (actor.state != LaneActor::State::ready) return;
   if (actor.restarts.spend(SteadyClock::time())) {
-    core_->engine->discard_library(lane);
+    core_->engine->libraries().discard(lane);
     actor.state = LaneActor::State::absent;
     return open(lane);
   }
@@ -129,16 +129,16 @@ void Libraries::hold_up(Lane lane, bool held_up) {
 
 bool Libraries::carry_out(Lane lane, std::function<Result<void>()> call,
                           std::function<void(const Result<void>&)> ended) {
-  const bool started = core_->helpers.start(
-      [this, lane, call = std::move(call), ended = std::move(ended)]() -> Helpers::Finish {
-        const auto outcome = call();
-        return [this, lane, ended, outcome, plans = core_->engine->take_new_plans(lane)] {
-          if (!plans.empty()) handlers_.plans_made(lane, plans);
-          end_work(lane);
-          core_->set_aside_due = true;
-          ended(outcome);
-        };
-      });
+  const bool started = core_->helpers.start([this, lane, call = std::move(call),
+                                             ended = std::move(ended)]() -> Helpers::Finish {
+    const auto outcome = call();
+    return [this, lane, ended, outcome, plans = core_->engine->libraries().take_new_plans(lane)] {
+      if (!plans.empty()) handlers_.plans_made(lane, plans);
+      end_work(lane);
+      core_->set_aside_due = true;
+      ended(outcome);
+    };
+  });
   if (started) begin_work(lane);
   return started;
 }
@@ -154,7 +154,7 @@ void Libraries::end_work(Lane lane) {
   --working_;
   hold_up(lane, false);
   for (const auto& range : std::exchange(actor.overwritten, {}))
-    core_->engine->overwrites(lane, range);
+    core_->engine->libraries().overwrites(lane, range);
 }
 
 void Libraries::note_overwritten(std::span<const OperandUse> operands) {
@@ -162,14 +162,15 @@ void Libraries::note_overwritten(std::span<const OperandUse> operands) {
   for (auto i = static_cast<std::size_t>(Lane::first_library); i < lanes; ++i) {
     const auto lane = static_cast<Lane>(i);
     auto& actor = actors_[lane];
-    if (actor.state != LaneActor::State::ready || !core_->engine->remembers_contents(lane))
+    if (actor.state != LaneActor::State::ready ||
+        !core_->engine->libraries().remembers_contents(lane))
       continue;
     for (const auto& use : operands) {
       if (use.access == Access::read) continue;
       if (actor.working) {
         actor.overwritten.push_back(*use.range);
       } else {
-        core_->engine->overwrites(lane, *use.range);
+        core_->engine->libraries().overwrites(lane, *use.range);
       }
     }
   }

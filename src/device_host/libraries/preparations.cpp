@@ -160,7 +160,7 @@ void Preparations::begin(const One& one) {
 
 void Preparations::run(Preparation& one) {
   auto& engine = *core_->engine;
-  if (one.is_plan) return engine.adopt_plan(one.lane, one.bytes);
+  if (one.is_plan) return engine.libraries().adopt_plan(one.lane, one.bytes);
   const auto bytes = wire::kind_bytes(one.command);
   if (one.whom() == Preparation::For::rank && bytes > kMaxScratch) return;
   auto scratch = engine.scratch_memory(one.lane, bytes + kMargin);
@@ -179,7 +179,7 @@ void Preparations::run(Preparation& one) {
   }
   one.outcome = engine.run(one.command.info(), one.command.op(),
                            Call(one.lane, one.addresses, one.command.parts()));
-  one.plans = engine.take_new_plans(one.lane);
+  one.plans = engine.libraries().take_new_plans(one.lane);
 }
 
 void Preparations::ended(const One& one, const Result<void>& outcome) {

@@ -10,7 +10,7 @@ namespace to_host = wire::to_host;
 
 void Mappings::on(std::uint64_t request, const to_host::MakeSlab& make) {
   requests_->on_helper(request, [this, request, make]() -> Helpers::Finish {
-    auto slab = std::make_shared<Result<Slab>>(core_->engine->make_slab(make.bytes));
+    auto slab = std::make_shared<Result<Slab>>(core_->engine->memory().make_slab(make.bytes));
     return [this, request, make, slab] {
       if (!slab->ok()) return requests_->answer(request, slab->error());
       addresses_.set(make.region, (*slab)->base, make.bytes);
@@ -22,20 +22,23 @@ void Mappings::on(std::uint64_t request, const to_host::MakeSlab& make) {
 
 void Mappings::on(std::uint64_t request, to_host::MapSlab& map_it) {
   const auto fd = std::make_shared<UniqueFd>(map_it.memory.take());
-  map(request, map_it.region, map_it.bytes, true,
-      [this, fd, bytes = map_it.bytes] { return core_->engine->map_slab(fd->get(), bytes); });
+  map(request, map_it.region, map_it.bytes, true, [this, fd, bytes = map_it.bytes] {
+    return core_->engine->memory().map_slab(fd->get(), bytes);
+  });
 }
 
 void Mappings::on(std::uint64_t request, to_host::MapPinned& map_it) {
   const auto fd = std::make_shared<UniqueFd>(map_it.memory.take());
-  map(request, map_it.region, map_it.bytes, true,
-      [this, fd, bytes = map_it.bytes] { return core_->engine->map_pinned(fd->get(), bytes); });
+  map(request, map_it.region, map_it.bytes, true, [this, fd, bytes = map_it.bytes] {
+    return core_->engine->memory().map_pinned(fd->get(), bytes);
+  });
 }
 
 void Mappings::on(std::uint64_t request, to_host::MapForeign& map_it) {
   const auto fd = std::make_shared<UniqueFd>(map_it.memory.take());
-  map(request, map_it.region, map_it.bytes, false,
-      [this, fd, bytes = map_it.bytes] { return core_->engine->map_foreign(fd->get(), bytes); });
+  map(request, map_it.region, map_it.bytes, false, [this, fd, bytes = map_it.bytes] {
+    return core_->engine->memory().map_foreign(fd->get(), bytes);
+  });
 }
 
 void Mappings::map(std::uint64_t request, std::uint32_t region, std::uint64_t bytes, bool ours,
@@ -71,16 +74,17 @@ void Mappings::on(std::uint64_t, const to_host::DropRegion& drop) {
     if ((region & kPinnedRegion) != 0) {
       dropped_pinned_.emplace_back(base, bytes);
     } else if ((region & kForeignRegion) != 0) {
-      core_->engine->unmap_foreign(base, bytes);
+      core_->engine->memory().unmap_foreign(base, bytes);
     } else {
-      core_->engine->unmap_slab(base, bytes);
+      core_->engine->memory().unmap_slab(base, bytes);
     }
   });
   addresses_.erase(drop.region);
 }
 
 void Mappings::unmap_dropped() {
-  for (const auto& [base, bytes] : dropped_pinned_) core_->engine->unmap_pinned(base, bytes);
+  for (const auto& [base, bytes] : dropped_pinned_)
+    core_->engine->memory().unmap_pinned(base, bytes);
   dropped_pinned_.clear();
 }
 

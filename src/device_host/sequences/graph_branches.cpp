@@ -47,7 +47,8 @@ Result<void> GraphBranches::enter(Playing& playing) {
   const auto* const flag = reinterpret_cast<const std::int32_t*>(addresses_->find(*step.watched));
   if (flag == nullptr) return Error{Errc::unsupported, 0, "a flag is out of bounds"};
   if (auto joined = playing.join(); !joined) return joined;
-  if (auto begun = engine_->begin_branch(playing.origin(), flag, again); !begun) return begun;
+  if (auto begun = engine_->graphs().begin_branch(playing.origin(), flag, again); !begun)
+    return begun;
   ends_.push_back(end);
   playing.begin_again();
   playing.pass();
@@ -58,7 +59,7 @@ Result<void> GraphBranches::leave(Playing& playing) {
   if (auto joined = playing.join(); !joined) return joined;
   ends_.pop_back();
   playing.begin_again();
-  return engine_->end_branch(playing.origin());
+  return engine_->graphs().end_branch(playing.origin());
 }
 
 }  // namespace troupe::host

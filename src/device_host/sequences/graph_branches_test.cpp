@@ -19,21 +19,13 @@ namespace {
 
 constexpr std::uint32_t kCells = kPinnedRegion | 1;
 
-/// Notes what is queued, which part of the graph it is in, and what each queue is ordered behind.
-class TracingEngine final : public Engine {
+/// Notes the branches of a graph.
+class TracingGraphs final : public EngineGraphs {
  public:
-  std::string trace;
+  explicit TracingGraphs(std::string& its_trace) : trace(its_trace) {}
+  std::string& trace;
   std::byte* base = nullptr;
 
-  Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
-    trace += std::string(info.name) + " ";
-    ++behind_[call.queue().index()][call.queue().index()];
-    return {};
-  }
-  /// How much of what was queued on `other` ends before what comes next on `queue`.
-  [[nodiscard]] std::size_t behind(Queue queue, Queue other) const {
-    return behind_[queue.index()][other.index()];
-  }
   Result<void> begin_branch(Queue origin, const std::int32_t* flag, bool again) override {
     EXPECT_EQ(origin, Queue(Lane::memory));
     const auto at = (reinterpret_cast<const std::byte*>(flag) - base) / 64;
@@ -43,6 +35,24 @@ class TracingEngine final : public Engine {
   Result<void> end_branch(Queue) override {
     trace += "end ";
     return {};
+  }
+};
+
+/// Notes what is queued, which part of the graph it is in, and what each queue is ordered behind.
+class TracingEngine final : public Engine {
+ public:
+  std::string trace;
+
+  /// Where the cells of branches begin.
+  void set_base(std::byte* cells) { graphs_.base = cells; }
+  Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
+    trace += std::string(info.name) + " ";
+    ++behind_[call.queue().index()][call.queue().index()];
+    return {};
+  }
+  /// How much of what was queued on `other` ends before what comes next on `queue`.
+  [[nodiscard]] std::size_t behind(Queue queue, Queue other) const {
+    return behind_[queue.index()][other.index()];
   }
   Result<Mark> mark(Queue queue) override {
     marks_.push_back(behind_[queue.index()]);
@@ -58,14 +68,9 @@ class TracingEngine final : public Engine {
   void release(Mark) override {}
 
   const DeviceInfo& description() const override { return description_; }
-  std::uint64_t free_memory() override { return 0; }
-  Result<Slab> make_slab(std::uint64_t) override { return nothing(); }
-  Result<std::byte*> map_slab(int, std::uint64_t) override { return nothing(); }
-  void unmap_slab(std::byte*, std::uint64_t) override {}
-  Result<std::byte*> map_foreign(int, std::uint64_t) override { return nothing(); }
-  void unmap_foreign(std::byte*, std::uint64_t) override {}
-  Result<std::byte*> map_pinned(int, std::uint64_t) override { return nothing(); }
-  void unmap_pinned(std::byte*, std::uint64_t) override {}
+  EngineMemory& memory() override { throw std::logic_error("there is none"); }
+  EngineLibraries& libraries() override { throw std::logic_error("there are none"); }
+  EngineGraphs& graphs() override { return graphs_; }
   Result<void> open_queue(Queue) override { return {}; }
   Result<std::shared_ptr<std::byte>> scratch_memory(Queue, std::uint64_t) override {
     return nothing();
@@ -84,6 +89,7 @@ class TracingEngine final : public Engine {
   using Counts = std::array<std::size_t, kQueueCount>;
   std::array<Counts, kQueueCount> behind_{};
   std::vector<Counts> marks_;
+  TracingGraphs graphs_{trace};
 };
 
 Operand part(std::uint64_t i, std::uint64_t bytes = 64) {
@@ -97,7 +103,7 @@ class Branches : public ::testing::Test {
  protected:
   Branches() {
     addresses_.set(1, memory_.data(), memory_.size());
-    engine_.base = memory_.data();
+    engine_.set_base(memory_.data());
   }
 
   template <Operation Op>

@@ -17,14 +17,14 @@ constexpr int kGraphs = 4;
 
 bool Graphs::can_launch(SequenceTable::Known& known, Queue queue) {
   if (known.form != Form::graph || queue.detour) return false;
-  if (core_->engine->is_current(*known.graph)) {
+  if (core_->engine->graphs().is_current(*known.graph)) {
     if (known.graph_patches == known.patches) return true;
     // CUDA changes nodes within conditional ones only in part, and lets no graph be captured while
     // a thread waits for the device: such a run is a list.
     if (known.sequence->branches() || core_->helpers.may_wait_for_device()) return false;
     auto changed = make(known.sequence, queue);
     if (changed.ok()) {
-      const auto updated = core_->engine->update_graph(*known.graph, std::move(*changed));
+      const auto updated = core_->engine->graphs().update(*known.graph, std::move(*changed));
       if (updated.ok() && *updated) {
         known.graph_patches = known.patches;
         return true;
@@ -52,7 +52,7 @@ void Graphs::destroy_void() {
 Result<std::unique_ptr<Graph>> Graphs::make(const std::shared_ptr<const RecordedSequence>& sequence,
                                             Queue queue) {
   auto& engine = *core_->engine;
-  if (auto begun = engine.begin_graph(queue); !begun) return begun.error();
+  if (auto begun = engine.graphs().begin(queue); !begun) return begun.error();
   Result<void> outcome;
   {
     // The marks go before the recording ends.
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Graph>> Graphs::make(const std::shared_ptr<const Recorded
     const auto joined = playing.join();
     if (outcome.ok()) outcome = joined;
   }
-  auto graph = engine.end_graph(queue);
+  auto graph = engine.graphs().end(queue);
   if (!outcome.ok()) return outcome.error();
   return graph;
 }
@@ -105,13 +105,14 @@ void Graphs::record(std::uint64_t number, const Playing& playing) {
   }
   const std::shared_ptr<Graph> graph = std::move(*made);
   const auto finish = [this, graph, number] {
-    return Helpers::Finish([this, graph, number, finished = core_->engine->finish_graph(*graph)] {
-      auto* const its = table_->find(number);
-      if (its == nullptr || its->in_making != graph) return;  // it is void by now
-      its->in_making = nullptr;
-      its->form = finished.ok() ? Form::graph : Form::only_list;
-      if (finished.ok()) its->graph = graph;
-    });
+    return Helpers::Finish(
+        [this, graph, number, finished = core_->engine->graphs().finish(*graph)] {
+          auto* const its = table_->find(number);
+          if (its == nullptr || its->in_making != graph) return;  // it is void by now
+          its->in_making = nullptr;
+          its->form = finished.ok() ? Form::graph : Form::only_list;
+          if (finished.ok()) its->graph = graph;
+        });
   };
   if (!core_->helpers.start(finish, Helpers::WaitsFor::stream)) return;
   known->form = Form::making;

@@ -1,6 +1,5 @@
 #include "device_host/engine/cpu/cpu_engine.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -8,8 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "common/ipc/pages.hpp"
-#include "common/ipc/system_error.hpp"
 #include "device_host/engine/cpu/host_info.hpp"
 
 namespace troupe::host::cpu {
@@ -29,16 +26,55 @@ class WorkGraph final : public Graph {
   std::shared_ptr<WorkList> list = std::make_shared<WorkList>();
 };
 
+/// The reactor's thread records, so what others submit meanwhile is none of it.
+class WorkGraphs final : public EngineGraphs {
+ public:
+  /// `push`: queues work.
+  using Push = std::function<Result<void>(Task task)>;
+  explicit WorkGraphs(Push push) : push_(std::move(push)) {}
+
+  Result<void> begin(Queue) override {
+    recorded = new WorkList;
+    return {};
+  }
+  Result<std::unique_ptr<Graph>> end(Queue) override {
+    auto graph = std::make_unique<WorkGraph>();
+    graph->list.reset(std::exchange(recorded, nullptr));
+    return std::unique_ptr<Graph>(std::move(graph));
+  }
+  Result<void> finish(Graph&) override { return {}; }
+  Result<bool> update(Graph& graph, std::unique_ptr<Graph> changed) override {
+    static_cast<WorkGraph&>(graph).list = static_cast<WorkGraph&>(*changed).list;
+    return true;
+  }
+  Result<void> launch(Graph& graph, Queue queue) override {
+    const auto& list = static_cast<WorkGraph&>(graph).list;
+    return push_({.queue = queue,
+                  .work =
+                      [list] {
+                        for (const auto& work : list->work) work();
+                      },
+                  .failure_over = list->failure_over});
+  }
+
+ private:
+  Push push_;
+};
+
 }  // namespace
 
 CpuEngine::CpuEngine(const EngineOptions& options)
     : options_(options),
       description_(describe_host(options.device)),
+      memory_(options.memory_limit),
+      libraries_("cpu"),
+      graphs_(std::make_unique<WorkGraphs>(
+          [this](Task task) { return worker(task.queue).push(std::move(task)); })),
       compute_("cpu-compute", signal_),
       collective_("cpu-collective", signal_) {
   auto half = make_half(library_of(Lane::collective), "cpu", static_cast<Services&>(*this)).take();
   collectives_.reset(static_cast<CollectiveHalf*>(half.release()));
-  libraries_[static_cast<std::size_t>(Lane::collective)] = collectives_.get();
+  libraries_.open(Lane::collective, collectives_.get());
   description_.libraries = located(collectives_->stands_on());
   compute_.set_listener([this] { collective_.look_again(); });
   collective_.set_listener([this] { compute_.look_again(); });
@@ -54,111 +90,17 @@ CpuEngine::~CpuEngine() {
   collective_.finish();
 }
 
-bool CpuEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
-  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
-  check(library != nullptr, "the lane is not open");
-  // Where it cannot say, its own thread finds out.
-  return asked(true, [&] { return library->blocks(info, op, call); });
-}
-
 Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
-  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
-  check(library != nullptr, "the lane is not open");
-  return library->run(info, op, call);
-}
-
-// Memory.
-
-Result<void> CpuEngine::reserve(std::uint64_t bytes) {
-  const auto total = slab_bytes_.fetch_add(bytes) + bytes;
-  if (options_.memory_limit == 0 || total <= options_.memory_limit) return {};
-  slab_bytes_.fetch_sub(bytes);
-  return Error{Errc::out_of_memory, 0,
-               "slabs of " + std::to_string(total) + " bytes, above the limit of " +
-                   std::to_string(options_.memory_limit)};
-}
-
-Result<std::byte*> CpuEngine::map(int fd, std::uint64_t bytes) {
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) {
-    return Error{errno == ENOMEM ? Errc::out_of_memory : Errc::io, errno,
-                 std::string("mmap: ") + std::strerror(errno)};
-  }
-  return static_cast<std::byte*>(base);
-}
-
-Result<Slab> CpuEngine::make_slab(std::uint64_t bytes) {
-  if (auto reserved = reserve(bytes); !reserved) return reserved.error();
-  const auto refused = [&](const Error& error) -> Result<Slab> {
-    slab_bytes_.fetch_sub(bytes);
-    return error;
-  };
-  Slab slab;
-  slab.fd.reset(::memfd_create("troupe-slab", MFD_CLOEXEC));
-  if (!slab.fd) return refused(ipc::system_error("memfd_create"));
-  if (auto taken = ipc::take_pages(slab.fd.get(), "a slab", bytes, ipc::Look::first); !taken)
-    return refused(taken.error());
-  auto mapped = map(slab.fd.get(), bytes);
-  if (!mapped) return refused(mapped.error());
-  slab.base = *mapped;
-  return slab;
-}
-
-Result<std::byte*> CpuEngine::map_slab(int fd, std::uint64_t bytes) {
-  auto mapped = map(fd, bytes);
-  if (mapped) slab_bytes_.fetch_add(bytes);
-  return mapped;
-}
-
-void CpuEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
-  ::munmap(base, bytes);
-  slab_bytes_.fetch_sub(bytes);
-}
-
-Result<std::byte*> CpuEngine::map_foreign(int fd, std::uint64_t bytes) {
-  return map(fd, bytes);
-}
-
-void CpuEngine::unmap_foreign(std::byte* base, std::uint64_t bytes) {
-  ::munmap(base, bytes);
-}
-
-Result<std::byte*> CpuEngine::map_pinned(int fd, std::uint64_t bytes) {
-  return map(fd, bytes);
-}
-
-void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
-  ::munmap(base, bytes);
+  return libraries_.at(call.queue().lane).run(info, op, call);
 }
 
 // Lanes.
 
 Result<void> CpuEngine::open_queue(Queue queue) {
-  auto& library = libraries_[static_cast<std::size_t>(queue.lane)];
-  if (library.load() != nullptr) return {};
-  auto half = make_half(library_of(queue.lane), "cpu", static_cast<Services&>(*this));
+  const auto half = libraries_.load(queue.lane, static_cast<Services&>(*this));
   if (!half) return half.error();
-  library.store(half->get());
-  const std::lock_guard lock(loaded_mutex_);
-  loaded_.push_back(std::move(*half));
+  libraries_.open(queue.lane, *half);
   return {};
-}
-
-std::vector<LoadedLibrary> CpuEngine::stands_on(Lane lane) const {
-  const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  if (library == nullptr) return {};
-  return asked(std::vector<LoadedLibrary>(), [&] { return located(library->stands_on()); });
-}
-
-std::vector<std::vector<std::byte>> CpuEngine::take_new_plans(Lane lane) {
-  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  if (library == nullptr) return {};
-  return asked(std::vector<std::vector<std::byte>>(), [&] { return library->take_new_plans(); });
-}
-
-void CpuEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
-  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  asked(0, [&] { return library->adopt_plan(plan), 0; });
 }
 
 Result<std::shared_ptr<std::byte>> CpuEngine::scratch_memory(Queue, std::uint64_t bytes) {
@@ -169,10 +111,6 @@ Result<std::shared_ptr<std::byte>> CpuEngine::scratch_memory(Queue, std::uint64_
     return Error{Errc::out_of_memory, errno, std::string("mmap: ") + std::strerror(errno)};
   return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
                                     [size](std::byte* base) { ::munmap(base, size); });
-}
-
-void CpuEngine::discard_library(Lane lane) {
-  libraries_[static_cast<std::size_t>(lane)].store(nullptr);
 }
 
 MarkState& CpuEngine::state(Mark mark) {
@@ -240,34 +178,6 @@ Result<void> CpuEngine::synchronize(Queue queue) {
   return {};
 }
 
-// Graphs: the reactor's thread records, so what others submit meanwhile is none of it.
-
-Result<void> CpuEngine::begin_graph(Queue) {
-  recorded = new WorkList;
-  return {};
-}
-
-Result<std::unique_ptr<Graph>> CpuEngine::end_graph(Queue) {
-  auto graph = std::make_unique<WorkGraph>();
-  graph->list.reset(std::exchange(recorded, nullptr));
-  return std::unique_ptr<Graph>(std::move(graph));
-}
-
-Result<bool> CpuEngine::update_graph(Graph& graph, std::unique_ptr<Graph> changed) {
-  static_cast<WorkGraph&>(graph).list = static_cast<WorkGraph&>(*changed).list;
-  return true;
-}
-
-Result<void> CpuEngine::launch_graph(Graph& graph, Queue queue) {
-  const auto& list = static_cast<WorkGraph&>(graph).list;
-  return worker(queue).push({.queue = queue,
-                             .work =
-                                 [list] {
-                                   for (const auto& work : list->work) work();
-                                 },
-                             .failure_over = list->failure_over});
-}
-
 Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
                                std::shared_ptr<std::atomic<bool>> failure_over) {
   if (recorded != nullptr) {
@@ -279,10 +189,6 @@ Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
       .push({.queue = call.queue(),
              .work = std::move(work),
              .failure_over = std::move(failure_over)});
-}
-
-std::uint64_t CpuEngine::free_memory() {
-  return ipc::available_memory();
 }
 
 Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {

@@ -5,22 +5,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "device_host/engine/collective_half.hpp"
+#include "device_host/engine/cpu/cpu_memory.hpp"
 #include "device_host/engine/cpu/library.hpp"
 #include "device_host/engine/cpu/worker.hpp"
 #include "device_host/engine/engine.hpp"
+#include "device_host/engine/lane_libraries.hpp"
 
 namespace troupe::host::cpu {
 
-/// The engine for hosts without a GPU, and the reference for the other one. Slabs are memfds; one
-/// thread executes all queues but the collective one, which has a thread of its own, so that
-/// communication overlaps computation and few threads compete where cores are few. All operations
-/// are for libraries.
+/// The engine for hosts without a GPU, and the reference for the other one. One thread executes all
+/// queues but the collective one, which has a thread of its own, so that communication overlaps
+/// computation and few threads compete where cores are few. All operations are for libraries.
 class CpuEngine : public Engine, public Services {
  public:
   /// Throws troupe::Exception: io; what loading the collective library says.
@@ -29,23 +28,12 @@ class CpuEngine : public Engine, public Services {
 
   [[nodiscard]] const DeviceInfo& description() const override { return description_; }
 
-  std::uint64_t free_memory() override;
-  std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
-    return {{"slabs", slab_bytes_.load()}};
-  }
-  Result<Slab> make_slab(std::uint64_t bytes) override;
-  Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
-  void unmap_slab(std::byte* base, std::uint64_t bytes) override;
-  Result<std::byte*> map_foreign(int fd, std::uint64_t bytes) override;
-  void unmap_foreign(std::byte* base, std::uint64_t bytes) override;
-  Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) override;
-  void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
+  [[nodiscard]] EngineMemory& memory() override { return memory_; }
+  [[nodiscard]] EngineLibraries& libraries() override { return libraries_; }
+  [[nodiscard]] EngineGraphs& graphs() override { return *graphs_; }
+  [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
 
   Result<void> open_queue(Queue queue) override;
-  void discard_library(Lane lane) override;
-  [[nodiscard]] std::vector<LoadedLibrary> stands_on(Lane lane) const override;
-  std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
-  void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
   Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) override;
   [[nodiscard]] std::byte* scratch_cells() override { return scratch_cells_.data(); }
   Result<Mark> mark(Queue queue) override;
@@ -57,18 +45,12 @@ class CpuEngine : public Engine, public Services {
   [[nodiscard]] int completion_fd() const override { return signal_.fd(); }
   void arm() override { signal_.arm(); }
 
-  [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
-
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
-  bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
+  bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override {
+    return libraries_.blocks(info, op, call);
+  }
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
-
-  Result<void> begin_graph(Queue origin) override;
-  Result<std::unique_ptr<Graph>> end_graph(Queue origin) override;
-  Result<void> finish_graph(Graph&) override { return {}; }
-  Result<bool> update_graph(Graph& graph, std::unique_ptr<Graph> changed) override;
-  Result<void> launch_graph(Graph& graph, Queue queue) override;
 
   Result<void> submit(const Call& call, std::function<void()> work,
                       std::shared_ptr<std::atomic<bool>> failure_over) override;
@@ -82,8 +64,6 @@ class CpuEngine : public Engine, public Services {
   [[nodiscard]] MarkState& state(Mark mark);
   /// The failure, if the queue's place that `reached` stands for has one.
   static Result<void> outcome(const MarkState& reached);
-  Result<std::byte*> map(int fd, std::uint64_t bytes);
-  Result<void> reserve(std::uint64_t bytes);
 
   struct QueueMark {
     std::shared_ptr<MarkState> state;  // empty: the id is free
@@ -92,12 +72,9 @@ class CpuEngine : public Engine, public Services {
 
   EngineOptions options_;
   DeviceInfo description_;
-  std::atomic<std::uint64_t> slab_bytes_ = 0;
-  /// The lanes' libraries, once these are open.
-  std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
-  std::mutex loaded_mutex_;
-  std::vector<std::unique_ptr<LibraryHalf>>
-      loaded_;  ///< discarded ones too: work may refer to them
+  CpuMemory memory_;
+  LaneLibraries libraries_;
+  std::unique_ptr<EngineGraphs> graphs_;
   alignas(256) std::array<std::byte, kScratchCellBytes> scratch_cells_{};
   std::unique_ptr<CollectiveHalf> collectives_;
   CompletionSignal signal_;

@@ -40,7 +40,7 @@ TEST(CpuEngineMemory, CopiesBetweenPinnedMemoryAndSlabs) {
   UniqueFd pinned(::memfd_create("pinned", MFD_CLOEXEC));
   constexpr std::uint64_t kBytes = 1 << 20;
   ASSERT_EQ(::ftruncate(pinned.get(), kBytes), 0);
-  auto* base = rig.engine->map_pinned(pinned.get(), kBytes).take();
+  auto* base = rig.engine->memory().map_pinned(pinned.get(), kBytes).take();
   const auto region = kPinnedRegion | 1;
   rig.addresses.set(region, base, kBytes);
   for (std::size_t i = 0; i < kBytes; ++i) base[i] = static_cast<std::byte>(i * 7);
@@ -61,7 +61,7 @@ TEST(CpuEngineMemory, CopiesBetweenPinnedMemoryAndSlabs) {
   ASSERT_TRUE(queue(second, down));
   ASSERT_TRUE(rig.engine->synchronize(Lane::device_to_host));
   EXPECT_EQ(std::memcmp(base, base + 10000, 5000), 0);
-  rig.engine->unmap_pinned(base, kBytes);
+  rig.engine->memory().unmap_pinned(base, kBytes);
 }
 
 TEST(CpuEngineMemory, ASlabOutlivesItsEngine) {
@@ -69,17 +69,17 @@ TEST(CpuEngineMemory, ASlabOutlivesItsEngine) {
   UniqueFd fd;
   {
     auto engine = make_engine({}).take();
-    auto slab = engine->make_slab(kBytes).take();
+    auto slab = engine->memory().make_slab(kBytes).take();
     for (std::uint64_t i = 0; i < kBytes; i += 4096)
       slab.base[i] = static_cast<std::byte>(i / 4096);
-    engine->unmap_slab(slab.base, kBytes);
+    engine->memory().unmap_slab(slab.base, kBytes);
     fd = std::move(slab.fd);
   }
   auto engine = make_engine({}).take();
-  auto* base = engine->map_slab(fd.get(), kBytes).take();
+  auto* base = engine->memory().map_slab(fd.get(), kBytes).take();
   for (std::uint64_t i = 0; i < kBytes; i += 4096)
     ASSERT_EQ(base[i], static_cast<std::byte>(i / 4096));
-  engine->unmap_slab(base, kBytes);
+  engine->memory().unmap_slab(base, kBytes);
 }
 
 TEST(CpuEngineMemory, TheLimitCountsAllSlabs) {
@@ -90,19 +90,19 @@ TEST(CpuEngineMemory, TheLimitCountsAllSlabs) {
                              .interface = {},
                              .other_hosts = false})
                     .take();
-  auto first = engine->make_slab(kPart).take();
-  auto second = engine->make_slab(kPart).take();
-  EXPECT_EQ(engine->make_slab(kPart).code(), Errc::out_of_memory);
-  engine->unmap_slab(second.base, kPart);
-  auto third = engine->make_slab(kPart);
+  auto first = engine->memory().make_slab(kPart).take();
+  auto second = engine->memory().make_slab(kPart).take();
+  EXPECT_EQ(engine->memory().make_slab(kPart).code(), Errc::out_of_memory);
+  engine->memory().unmap_slab(second.base, kPart);
+  auto third = engine->memory().make_slab(kPart);
   ASSERT_TRUE(third.ok());
-  engine->unmap_slab(third->base, kPart);
-  engine->unmap_slab(first.base, kPart);
+  engine->memory().unmap_slab(third->base, kPart);
+  engine->memory().unmap_slab(first.base, kPart);
 }
 
 TEST(CpuEngineMemory, MoreThanThereIsIsRefused) {
   auto engine = make_engine({}).take();
-  EXPECT_EQ(engine->make_slab(std::uint64_t{1} << 50).code(), Errc::out_of_memory);
+  EXPECT_EQ(engine->memory().make_slab(std::uint64_t{1} << 50).code(), Errc::out_of_memory);
 }
 
 TEST(CpuEngineDescription, NamesItsLibrariesAndTellsOrdinalsApart) {

@@ -41,27 +41,27 @@ class CudaGraphs : public CudaEngine {
   }
   /// As long as flags are set, one after another, x grows by 1; if `set_` is, by 10 more.
   std::unique_ptr<Graph> graph() {
-    engine_->begin_graph(Lane::memory).take();
+    engine_->graphs().begin(Lane::memory).take();
     add(100);
-    engine_->begin_branch(Lane::memory, flag(flags_), true).take();
+    engine_->graphs().begin_branch(Lane::memory, flag(flags_), true).take();
     add(1);
     queue(memory::Copy{DType::i32, some(flags_, 1, kFlags - 1), some(moved_, 0, kFlags - 1)})
         .take();
     queue(memory::Copy{DType::i32, some(moved_, 0, kFlags - 1), some(flags_, 0, kFlags - 1)})
         .take();
-    engine_->begin_branch(Lane::memory, flag(set_), false).take();
+    engine_->graphs().begin_branch(Lane::memory, flag(set_), false).take();
     add(10);
-    engine_->end_branch(Lane::memory).take();
-    engine_->end_branch(Lane::memory).take();
+    engine_->graphs().end_branch(Lane::memory).take();
+    engine_->graphs().end_branch(Lane::memory).take();
     add(0.25);
-    return engine_->end_graph(Lane::memory).take();
+    return engine_->graphs().end(Lane::memory).take();
   }
   double launched(Graph& graph, int turns, int set_it) {
     std::vector<std::int32_t> values(kFlags, 0);
     std::fill_n(values.begin(), turns, 7);
     write(flags_, values), write(set_, std::vector<std::int32_t>{set_it});
     run(memory::Fill{DType::f64, 10, {}, x_});
-    engine_->launch_graph(graph, Lane::memory).take();
+    engine_->graphs().launch(graph, Lane::memory).take();
     engine_->synchronize(Lane::memory).take();
     return get<double>(x_)[9];
   }
@@ -69,7 +69,7 @@ class CudaGraphs : public CudaEngine {
 
 TEST_F(CudaGraphs, HaveLoopsAndConditions) {
   const auto made = graph();
-  engine_->finish_graph(*made).take();
+  engine_->graphs().finish(*made).take();
   for (const int turns : {0, 3, 1, 0, 7}) {
     for (const int set_it : {0, 1}) {
       EXPECT_EQ(launched(*made, turns, set_it), 100.25 + turns * (1 + 10 * set_it))
@@ -79,10 +79,10 @@ TEST_F(CudaGraphs, HaveLoopsAndConditions) {
 }
 
 TEST_F(CudaGraphs, ThatAreGivenUpWithinABranchDoNoHarm) {
-  engine_->begin_graph(Lane::memory).take();
-  engine_->begin_branch(Lane::memory, flag(set_), false).take();
+  engine_->graphs().begin(Lane::memory).take();
+  engine_->graphs().begin_branch(Lane::memory, flag(set_), false).take();
   add(1);
-  EXPECT_EQ(engine_->end_graph(Lane::memory).code(), Errc::unsupported);
+  EXPECT_EQ(engine_->graphs().end(Lane::memory).code(), Errc::unsupported);
   add(2);
   engine_->synchronize(Lane::memory).take();
   EXPECT_EQ(get<double>(x_)[0], 2.0);

@@ -45,8 +45,8 @@ TEST_F(CudaEngine, FillsEveryElementSizeAndAlignment) {
 
 TEST_F(CudaEngine, SlabsLiveAsLongAsTheirDescriptor) {
   constexpr std::uint64_t kBytes = std::uint64_t{4} << 20;
-  auto slab = engine_->make_slab(kBytes).take();
-  auto* second = engine_->map_slab(slab.fd.get(), kBytes).take();
+  auto slab = engine_->memory().make_slab(kBytes).take();
+  auto* second = engine_->memory().map_slab(slab.fd.get(), kBytes).take();
   ASSERT_NE(second, slab.base);
   AddressMap map = addresses_;
   map.set(2, slab.base, kBytes);
@@ -55,7 +55,7 @@ TEST_F(CudaEngine, SlabsLiveAsLongAsTheirDescriptor) {
   memory::Fill fill{DType::u32, kBytes / 4, {0x78, 0x56, 0x34, 0x12}, in_first};
   engine_->run(fill, Call(Lane::memory, map, {})).take();
   engine_->synchronize(Lane::memory).take();
-  engine_->unmap_slab(slab.base, kBytes);
+  engine_->memory().unmap_slab(slab.base, kBytes);
   engine_
       ->run(memory::Copy{DType::u8, in_second, {kPinned, 0, 0, 0, 0, kBytes}},
             Call(Lane::device_to_host, map, {}))
@@ -64,22 +64,22 @@ TEST_F(CudaEngine, SlabsLiveAsLongAsTheirDescriptor) {
   std::vector<std::uint32_t> words(kBytes / 4);
   std::memcpy(words.data(), pinned_, kBytes);
   EXPECT_EQ(words, std::vector<std::uint32_t>(kBytes / 4, 0x12345678));
-  engine_->unmap_slab(second, kBytes);
-  auto* third = engine_->map_slab(slab.fd.get(), kBytes).take();
-  engine_->unmap_slab(third, kBytes);
+  engine_->memory().unmap_slab(second, kBytes);
+  auto* third = engine_->memory().map_slab(slab.fd.get(), kBytes).take();
+  engine_->memory().unmap_slab(third, kBytes);
 }
 
 TEST_F(CudaEngine, MemoryHasLimits) {
   EngineOptions tight;
   tight.memory_limit = std::uint64_t{8} << 20;
   const auto limited = make_engine(tight).take();
-  auto slab = limited->make_slab(std::uint64_t{6} << 20).take();
-  EXPECT_EQ(limited->make_slab(std::uint64_t{4} << 20).code(), Errc::out_of_memory);
-  limited->unmap_slab(slab.base, std::uint64_t{6} << 20);
-  const auto huge = engine_->make_slab(std::uint64_t{1} << 42);
+  auto slab = limited->memory().make_slab(std::uint64_t{6} << 20).take();
+  EXPECT_EQ(limited->memory().make_slab(std::uint64_t{4} << 20).code(), Errc::out_of_memory);
+  limited->memory().unmap_slab(slab.base, std::uint64_t{6} << 20);
+  const auto huge = engine_->memory().make_slab(std::uint64_t{1} << 42);
   ASSERT_EQ(huge.code(), Errc::out_of_memory);
   EXPECT_NE(huge.error().message.find("asked for"), std::string::npos) << huge.error().message;
-  EXPECT_EQ(engine_->make_slab(1).code(), Errc::invalid);
+  EXPECT_EQ(engine_->memory().make_slab(1).code(), Errc::invalid);
 }
 
 }  // namespace

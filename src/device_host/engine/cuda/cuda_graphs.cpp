@@ -1,7 +1,6 @@
-#include "device_host/engine/cuda/cuda_engine.hpp"
-#include "device_host/engine/cuda/kernels.hpp"
+#include "device_host/engine/cuda/cuda_graphs.hpp"
 
-// Sequences of operations as CUDA graphs: what would be queued on streams is captured instead.
+#include "device_host/engine/cuda/kernels.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -19,21 +18,27 @@ CapturedGraph& captured(Graph& graph) {
 
 }  // namespace
 
+void CudaGraphs::start() {
+  has_conditions_ = kernels::preload_condition() == cudaSuccess;
+  (void)cudaGetLastError();
+}
+
 /// Relaxed: other threads may allocate memory meanwhile. They must not wait for the device.
-Result<void> CudaEngine::begin_graph(Queue origin) {
-  TROUPE_CUDA_TRY(cudaStreamBeginCapture(stream(origin), cudaStreamCaptureModeRelaxed));
-  recorder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+Result<void> CudaGraphs::begin(Queue origin) {
+  TROUPE_CUDA_TRY(cudaStreamBeginCapture(services_.stream(origin), cudaStreamCaptureModeRelaxed));
+  services_.begin_recording();
   return {};
 }
 
-Result<std::unique_ptr<Graph>> CudaEngine::end_graph(Queue origin) {
-  recorder_.store(std::thread::id(), std::memory_order_relaxed);
+Result<std::unique_ptr<Graph>> CudaGraphs::end(Queue origin) {
+  services_.end_recording();
   auto made = std::make_unique<CapturedGraph>();
-  made->given_back = given_back_.load(std::memory_order_relaxed);
+  made->given_back = services_.given_back();
   const bool whole = branches_.empty();
   branches_.clear();
-  const auto status = cudaStreamEndCapture(stream(origin), made->graph.out());
-  (void)cudaGetLastError();  // else a later call trips over what a call did not let be captured
+  const auto status = cudaStreamEndCapture(services_.stream(origin), made->graph.out());
+  (void)cudaGetLastError();  // else a later call trips over what a call did not
+                             // let be captured
   // What has ended is part of a graph, whose other parts CUDA may have destroyed or not.
   if (!whole) (void)made->graph.release();
   if (status == cudaSuccess && made->graph) return std::unique_ptr<Graph>(std::move(made));
@@ -45,16 +50,16 @@ Result<std::unique_ptr<Graph>> CudaEngine::end_graph(Queue origin) {
 
 /// A stream captures into one graph at a time: the capture of the graph around the branch ends
 /// here, and goes on behind its node.
-Result<void> CudaEngine::begin_branch(Queue origin, const std::int32_t* flag, bool again) {
+Result<void> CudaGraphs::begin_branch(Queue origin, const std::int32_t* flag, bool again) {
   if (!has_conditions_) return Error{Errc::unsupported, 0, "the driver has no conditional nodes"};
-  const auto its_stream = stream(origin);
+  const auto its_stream = services_.stream(origin);
   Branch branch{.flag = flag, .again = again};
   cudaStreamCaptureStatus capturing{};
   TROUPE_CUDA_TRY(cudaStreamGetCaptureInfo(its_stream, &capturing, nullptr, &branch.graph));
   if (capturing != cudaStreamCaptureStatusActive)
     return Error{Errc::unsupported, 0, "what stands before a branch cannot be part of a graph"};
   TROUPE_CUDA_TRY(cudaGraphConditionalHandleCreate(&branch.handle, branch.graph, 0, 0));
-  TROUPE_CUDA_TRY(kernels::set_condition(launch(origin), branch.handle, flag));
+  TROUPE_CUDA_TRY(kernels::set_condition(services_.launch(origin), branch.handle, flag));
   const cudaGraphNode_t* last = nullptr;  // the launch
   std::size_t count = 0;
   TROUPE_CUDA_TRY(
@@ -74,12 +79,12 @@ Result<void> CudaEngine::begin_branch(Queue origin, const std::int32_t* flag, bo
   return {};
 }
 
-Result<void> CudaEngine::end_branch(Queue origin) {
-  const auto its_stream = stream(origin);
+Result<void> CudaGraphs::end_branch(Queue origin) {
+  const auto its_stream = services_.stream(origin);
   check(!branches_.empty(), "no branch of a graph is open");
   const auto branch = branches_.back();
   if (branch.again)
-    TROUPE_CUDA_TRY(kernels::set_condition(launch(origin), branch.handle, branch.flag));
+    TROUPE_CUDA_TRY(kernels::set_condition(services_.launch(origin), branch.handle, branch.flag));
   cudaGraph_t body = nullptr;  // the node's
   TROUPE_CUDA_TRY(cudaStreamEndCapture(its_stream, &body));
   branches_.pop_back();
@@ -88,17 +93,17 @@ Result<void> CudaEngine::end_branch(Queue origin) {
   return {};
 }
 
-Result<void> CudaEngine::finish_graph(Graph& graph) {
-  enter();
+Result<void> CudaGraphs::finish(Graph& graph) {
+  services_.enter();
   auto& made = captured(graph);
   TROUPE_CUDA_TRY(cudaGraphInstantiateWithFlags(made.ready.out(), made.graph.get(), 0));
-  TROUPE_CUDA_TRY(cudaGraphUpload(made.ready.get(), upload_.get()));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(upload_.get()));
+  TROUPE_CUDA_TRY(cudaGraphUpload(made.ready.get(), services_.aside()));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.aside()));
   return {};
 }
 
-Result<bool> CudaEngine::update_graph(Graph& graph, std::unique_ptr<Graph> changed) {
-  enter();
+Result<bool> CudaGraphs::update(Graph& graph, std::unique_ptr<Graph> changed) {
+  services_.enter();
   auto& old = captured(graph);
   auto& fresh = captured(*changed);
   cudaGraphExecUpdateResultInfo info{};
@@ -113,13 +118,12 @@ Result<bool> CudaEngine::update_graph(Graph& graph, std::unique_ptr<Graph> chang
   return true;
 }
 
-bool CudaEngine::is_current(const Graph& graph) const {
-  return static_cast<const CapturedGraph&>(graph).given_back ==
-         given_back_.load(std::memory_order_relaxed);
+bool CudaGraphs::is_current(const Graph& graph) const {
+  return static_cast<const CapturedGraph&>(graph).given_back == services_.given_back();
 }
 
-Result<void> CudaEngine::launch_graph(Graph& graph, Queue queue) {
-  TROUPE_CUDA_TRY(cudaGraphLaunch(captured(graph).ready.get(), stream(queue)));
+Result<void> CudaGraphs::launch(Graph& graph, Queue queue) {
+  TROUPE_CUDA_TRY(cudaGraphLaunch(captured(graph).ready.get(), services_.stream(queue)));
   return {};
 }
 

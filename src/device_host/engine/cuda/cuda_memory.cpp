@@ -1,3 +1,5 @@
+#include "device_host/engine/cuda/cuda_memory.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -6,7 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "device_host/engine/cuda/cuda_engine.hpp"
 #include "device_host/engine/cuda/status.hpp"
 
 namespace troupe::host::cuda {
@@ -65,27 +66,25 @@ Error system_error(const char* call) {
 
 }  // namespace
 
-/// Counts the bytes against the limit; the caller takes them off again if it fails.
-Result<void> CudaEngine::reserve_budget(std::uint64_t bytes) {
+Result<void> CudaMemory::reserve_budget(std::uint64_t bytes) {
   const auto before = slab_bytes_.fetch_add(bytes);
-  if (memory_limit_ == 0 || before + bytes <= memory_limit_) return {};
+  if (limit_ == 0 || before + bytes <= limit_) return {};
   slab_bytes_ -= bytes;
   return Error{Errc::out_of_memory, 0,
                fmt::format("a slab of {} bytes on top of {} is beyond the memory limit of {}",
-                           bytes, before, memory_limit_)};
+                           bytes, before, limit_)};
 }
 
-/// Asks for memory that network adapters can reach, if the device offers that and it works.
-Result<CUmemGenericAllocationHandle> CudaEngine::allocate(std::uint64_t bytes) {
+Result<CUmemGenericAllocationHandle> CudaMemory::allocate(std::uint64_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   auto status = CUDA_ERROR_NOT_SUPPORTED;
   if (rdma_) {
-    const auto wanted = properties(device_, true);
+    const auto wanted = properties(services_.device(), true);
     status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
     if (status == CUDA_SUCCESS) return handle;
   }
   if (status != CUDA_ERROR_OUT_OF_MEMORY) {
-    const auto wanted = properties(device_, false);
+    const auto wanted = properties(services_.device(), false);
     status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
     if (status == CUDA_SUCCESS) {
       rdma_ = false;
@@ -101,7 +100,7 @@ Result<CUmemGenericAllocationHandle> CudaEngine::allocate(std::uint64_t bytes) {
   return error;
 }
 
-Result<std::byte*> CudaEngine::map(CUmemGenericAllocationHandle handle, std::uint64_t bytes) {
+Result<std::byte*> CudaMemory::map(CUmemGenericAllocationHandle handle, std::uint64_t bytes) {
   CUdeviceptr base = 0;
   TROUPE_CUDA_TRY(api_.cuMemAddressReserve(&base, bytes, 0, 0, 0));
   Reservation reservation(api_, base, bytes);
@@ -109,21 +108,28 @@ Result<std::byte*> CudaEngine::map(CUmemGenericAllocationHandle handle, std::uin
   reservation.mapped();
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = device_;
+  access.location.id = services_.device();
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   TROUPE_CUDA_TRY(api_.cuMemSetAccess(base, bytes, &access, 1));
   return reinterpret_cast<std::byte*>(reservation.keep());
 }
 
-std::uint64_t CudaEngine::free_memory() {
-  enter();
+std::uint64_t CudaMemory::free() {
+  services_.enter();
   std::size_t free = 0, total = 0;
   return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
 }
 
-Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
-  enter();
-  const auto wanted = properties(device_, rdma_);
+std::vector<std::pair<std::string, std::uint64_t>> CudaMemory::use() {
+  services_.enter();
+  auto all = services_.memory_use().all();
+  all.emplace_back("slabs", slab_bytes_.load());
+  return all;
+}
+
+Result<Slab> CudaMemory::make_slab(std::uint64_t bytes) {
+  services_.enter();
+  const auto wanted = properties(services_.device(), rdma_);
   std::size_t granularity = 0;
   TROUPE_CUDA_TRY(api_.cuMemGetAllocationGranularity(&granularity, &wanted,
                                                      CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
@@ -148,29 +154,29 @@ Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
     return slab;
   }();
   if (!made) slab_bytes_ -= bytes;
-  if (made.ok() && register_buffers_) collectives_->slab_mapped(made->base, bytes);
+  if (made.ok() && collectives_ != nullptr) collectives_->slab_mapped(made->base, bytes);
   return made;
 }
 
-Result<std::byte*> CudaEngine::map_slab(int fd, std::uint64_t bytes) {
-  enter();
+Result<std::byte*> CudaMemory::map_slab(int fd, std::uint64_t bytes) {
+  services_.enter();
   TROUPE_CUDA_PROPAGATE(reserve_budget(bytes));
   auto mapped = map_foreign(fd, bytes);
   if (!mapped) slab_bytes_ -= bytes;
-  if (mapped.ok() && register_buffers_) collectives_->slab_mapped(*mapped, bytes);
+  if (mapped.ok() && collectives_ != nullptr) collectives_->slab_mapped(*mapped, bytes);
   return mapped;
 }
 
-void CudaEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
-  if (register_buffers_) collectives_->slab_unmapped(base);
+void CudaMemory::unmap_slab(std::byte* base, std::uint64_t bytes) {
+  if (collectives_ != nullptr) collectives_->slab_unmapped(base);
   unmap_foreign(base, bytes);
   slab_bytes_ -= bytes;
 }
 
 /// Where the memory lies is the allocation's own affair; the mapping gives this device access to
 /// it, over NVLink or PCIe if it is another's.
-Result<std::byte*> CudaEngine::map_foreign(int fd, std::uint64_t bytes) {
-  enter();
+Result<std::byte*> CudaMemory::map_foreign(int fd, std::uint64_t bytes) {
+  services_.enter();
   CUmemGenericAllocationHandle handle = 0;
   auto* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
   TROUPE_CUDA_TRY(api_.cuMemImportFromShareableHandle(&handle, descriptor,
@@ -179,15 +185,15 @@ Result<std::byte*> CudaEngine::map_foreign(int fd, std::uint64_t bytes) {
   return map(allocation.get(), bytes);
 }
 
-void CudaEngine::unmap_foreign(std::byte* base, std::uint64_t bytes) {
-  enter();
+void CudaMemory::unmap_foreign(std::byte* base, std::uint64_t bytes) {
+  services_.enter();
   const auto address = reinterpret_cast<CUdeviceptr>(base);
   (void)api_.cuMemUnmap(address, bytes);
   (void)api_.cuMemAddressFree(address, bytes);
 }
 
-Result<std::byte*> CudaEngine::map_pinned(int fd, std::uint64_t bytes) {
-  enter();
+Result<std::byte*> CudaMemory::map_pinned(int fd, std::uint64_t bytes) {
+  services_.enter();
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (base == MAP_FAILED) return system_error("mmap");
   const auto status =
@@ -201,8 +207,8 @@ Result<std::byte*> CudaEngine::map_pinned(int fd, std::uint64_t bytes) {
   return static_cast<std::byte*>(base);
 }
 
-void CudaEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
-  enter();
+void CudaMemory::unmap_pinned(std::byte* base, std::uint64_t bytes) {
+  services_.enter();
   (void)cudaHostUnregister(base);
   (void)::munmap(base, bytes);
 }
