@@ -84,8 +84,19 @@ class LibraryHalf {
   [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
 };
 
-/// Calls L, a class with `Result<void> run(const Op& op, const Call& call)` for each of Ops. `Half`
-/// is LibraryHalf or what a library of a special sort has instead.
+/// Carries an operation out: by `library.run(op, call)`, or by a function `run(op, call, library)`
+/// beside the class of the library.
+template <class L, Operation Op>
+Result<void> carry_out(L& library, const Op& op, const Call& call) {
+  if constexpr (requires { library.run(op, call); }) {
+    return library.run(op, call);
+  } else {
+    return run(op, call, library);
+  }
+}
+
+/// Has L carry out each of Ops, see carry_out(). `Half` is LibraryHalf or what a library of a
+/// special sort has instead.
 template <class L, std::derived_from<LibraryHalf> Half, Operation... Ops>
 class HalfOf : public Half {
  protected:
@@ -100,7 +111,7 @@ class HalfOf : public Half {
  private:
   template <Operation Op>
   static Result<void> run_as(LibraryHalf& library, const std::byte* op, const Call& call) {
-    return static_cast<L&>(library).run(*reinterpret_cast<const Op*>(op), call);
+    return carry_out(static_cast<L&>(library), *reinterpret_cast<const Op*>(op), call);
   }
 };
 template <class L, Operation... Ops>

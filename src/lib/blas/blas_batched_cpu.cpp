@@ -6,13 +6,13 @@
 /// Batches on the cpu engine.
 namespace troupe::host::cpu {
 
-Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
+Result<void> run(const blas::GemmBatched& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
     using F = ScalarTypeOf<T>;
     std::vector<T*> matrices;
     for (const auto& part : call.tail()) matrices.push_back(call.at<T>(part.range));
-    return services_.submit(
+    return library.services.submit(
         call, [op, matrices = std::move(matrices), alpha = ScalarValue<F>(op.alpha, call),
                beta = ScalarValue<F>(op.beta, call), a = call.at<const T>(op.a),
                b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
@@ -28,10 +28,10 @@ Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
+Result<void> run(const blas::GemmIndexed& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c),
                offsets = call.at<const std::int64_t>(op.offsets),

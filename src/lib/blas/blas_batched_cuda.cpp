@@ -5,21 +5,21 @@
 /// Batches on the cuda engine.
 namespace troupe::host::cuda {
 
-Result<void**> Blas::addresses_of_tail(const Call& call) {
-  auto& addresses = state(call.queue()).addresses;
+Result<void**> addresses_of_tail(const Call& call, Blas& library) {
+  auto& addresses = library.state(call.queue()).addresses;
   TROUPE_CUDA_PROPAGATE(
-      addresses.reserve(services_, call.queue(), call.tail().size() * sizeof(void*)));
+      addresses.reserve(library.services, call.queue(), call.tail().size() * sizeof(void*)));
   std::vector<void*> matrices;
   for (const auto& part : call.tail()) matrices.push_back(call.at(part.range));
   auto** const written = static_cast<void**>(addresses.get());
-  TROUPE_CUDA_PROPAGATE(services_.write_addresses(call.queue(), written, matrices));
+  TROUPE_CUDA_PROPAGATE(library.services.write_addresses(call.queue(), written, matrices));
   return written;
 }
 
 template <class Op>
-Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
+Result<void> multiply(const Op& op, const Call& call, void* addresses, Blas& library) {
   if (is_narrow(op.dtype)) {
-    return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
+    return library.issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
       const auto type = type_of(op.dtype);
       auto** const matrices = static_cast<void**>(addresses);
       return cublasGemmBatchedEx_64(
@@ -29,7 +29,7 @@ Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     auto** const matrices = static_cast<Native<T>**>(addresses);
     return Cublas<T>::gemm_batched(
         with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
@@ -38,15 +38,15 @@ Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
   });
 }
 
-Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
+Result<void> run(const blas::GemmBatched& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   if (!call.tail().empty()) {
-    const auto written = addresses_of_tail(call);
+    const auto written = addresses_of_tail(call, library);
     if (!written) return written.error();
-    return multiply(op, call, *written);
+    return multiply(op, call, *written, library);
   }
   if (is_narrow(op.dtype)) {
-    return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
+    return library.issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
       const auto type = type_of(op.dtype);
       return cublasGemmStridedBatchedEx_64(
           with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
@@ -55,7 +55,7 @@ Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
           op.stride_c, op.batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gemm_strided(
         with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
         with.scalar(0), with.at(op.a), leading(op.lda), op.stride_a, with.at(op.b), leading(op.ldb),
@@ -63,12 +63,12 @@ Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
-  auto& memory = state(call.queue()).addresses;
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const blas::GemmIndexed& op, const Call& call, Blas& library) {
+  auto& memory = library.state(call.queue()).addresses;
+  const auto stream = library.services.stream(call.queue());
   const auto count = static_cast<std::size_t>(op.batch);
-  TROUPE_CUDA_PROPAGATE(
-      memory.reserve(services_, call.queue(), sizeof(std::int64_t) + 3 * count * sizeof(void*)));
+  TROUPE_CUDA_PROPAGATE(memory.reserve(library.services, call.queue(),
+                                       sizeof(std::int64_t) + 3 * count * sizeof(void*)));
   auto* const outside = static_cast<std::int64_t*>(memory.get());
   auto** const addresses = reinterpret_cast<void**>(outside + 1);
   TROUPE_CUDA_TRY(cudaMemsetAsync(outside, 0, sizeof *outside, stream));
@@ -77,13 +77,13 @@ Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
   for (std::size_t i = 0; i < 3; ++i) {
     const kernels::Places places{call.at(*operands[i]), size_of(op.dtype),
                                  call.at<const std::int64_t>(op.offsets) + i * count, last[i]};
-    TROUPE_CUDA_PROPAGATE(
-        services_.write_addresses(call.queue(), addresses + i * count, places, op.batch, outside));
+    TROUPE_CUDA_PROPAGATE(library.services.write_addresses(call.queue(), addresses + i * count,
+                                                           places, op.batch, outside));
   }
   TROUPE_CUDA_TRY(
       cudaMemcpyAsync(call.at(op.outside), outside, sizeof *outside, cudaMemcpyDefault, stream));
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
-  return multiply(op, call, addresses);
+  return multiply(op, call, addresses, library);
 }
 
 }  // namespace troupe::host::cuda

@@ -58,11 +58,11 @@ void rotate_to_axis(std::complex<R>& a, const std::complex<R>& b, R& c, std::com
 
 }  // namespace
 
-Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
+Result<void> run(const blas::Axpy& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, alpha = ScalarValue<ScalarTypeOf<T>>(op.alpha, call),
-                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+    return library.services.submit(call, [op, alpha = ScalarValue<ScalarTypeOf<T>>(op.alpha, call),
+                                          x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       const auto scalar = alpha.get();
       if constexpr (NarrowElement<T>) {
         for (std::int64_t i = 0; i < op.n && scalar != 0; ++i) {
@@ -78,50 +78,51 @@ Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Dot& op, const Call& call) {
+Result<void> run(const blas::Dot& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
-                                   result = call.at<T>(op.result)] {
-      if constexpr (NarrowElement<T>) {
-        double sum = 0;
-        for (std::int64_t i = 0; i < op.n; ++i)
-          sum += double{to_float(element(x, op.n, op.incx, i))} *
-                 double{to_float(element(y, op.n, op.incy, i))};
-        *result = from_float<T>(static_cast<float>(sum));
-      } else {
-        std::conditional_t<ComplexElement<T>, std::complex<double>, double> sum = 0;
-        // OpenBLAS 0.3.21 reads one element too many of complex vectors with gaps, which may be
-        // where no memory is.
-        if (ComplexElement<T> && (op.incx != 1 || op.incy != 1)) {
-          const bool conjugated = op.conjugate == blas::Conjugate::yes;
-          for (std::int64_t i = 0; i < op.n; ++i) {
-            const T& u = element(x, op.n, op.incx, i);
-            sum += (conjugated ? conjugate(u) : u) * element(y, op.n, op.incy, i);
-          }
-        } else {
-          piecewise(op, x, y, [&](int count, const T* u, const T* v) {
-            const int incx = to_int(op.incx), incy = to_int(op.incy);
-            if constexpr (ComplexElement<T>) {
-              T part;
-              (op.conjugate == blas::Conjugate::yes ? Cblas<T>::dotc : Cblas<T>::dotu)(
-                  count, u, incx, v, incy, reinterpret_cast<RealOf<T>*>(&part));
-              sum += part;
+    return library.services.submit(
+        call, [op, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
+               result = call.at<T>(op.result)] {
+          if constexpr (NarrowElement<T>) {
+            double sum = 0;
+            for (std::int64_t i = 0; i < op.n; ++i)
+              sum += double{to_float(element(x, op.n, op.incx, i))} *
+                     double{to_float(element(y, op.n, op.incy, i))};
+            *result = from_float<T>(static_cast<float>(sum));
+          } else {
+            std::conditional_t<ComplexElement<T>, std::complex<double>, double> sum = 0;
+            // OpenBLAS 0.3.21 reads one element too many of complex vectors with gaps, which may be
+            // where no memory is.
+            if (ComplexElement<T> && (op.incx != 1 || op.incy != 1)) {
+              const bool conjugated = op.conjugate == blas::Conjugate::yes;
+              for (std::int64_t i = 0; i < op.n; ++i) {
+                const T& u = element(x, op.n, op.incx, i);
+                sum += (conjugated ? conjugate(u) : u) * element(y, op.n, op.incy, i);
+              }
             } else {
-              sum += Cblas<T>::dot(count, u, incx, v, incy);
+              piecewise(op, x, y, [&](int count, const T* u, const T* v) {
+                const int incx = to_int(op.incx), incy = to_int(op.incy);
+                if constexpr (ComplexElement<T>) {
+                  T part;
+                  (op.conjugate == blas::Conjugate::yes ? Cblas<T>::dotc : Cblas<T>::dotu)(
+                      count, u, incx, v, incy, reinterpret_cast<RealOf<T>*>(&part));
+                  sum += part;
+                } else {
+                  sum += Cblas<T>::dot(count, u, incx, v, incy);
+                }
+              });
             }
-          });
-        }
-        *result = static_cast<T>(sum);
-      }
-    });
+            *result = static_cast<T>(sum);
+          }
+        });
   });
 }
 
-Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
+Result<void> run(const blas::Nrm2& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
           double norm = 0;
           if constexpr (NarrowElement<T>) {
@@ -141,10 +142,10 @@ Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Asum& op, const Call& call) {
+Result<void> run(const blas::Asum& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
           double sum = 0;
           in_pieces(op.n, [&](std::int64_t first, int count) {
@@ -167,10 +168,10 @@ Result<void> Blas::run(const blas::Asum& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Iamax& op, const Call& call) {
+Result<void> run(const blas::Iamax& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, x = call.at<const T>(op.x), result = call.at<std::int64_t>(op.result)] {
           std::int64_t best = -1;
           const auto consider = [&](std::int64_t i) {
@@ -194,28 +195,28 @@ Result<void> Blas::run(const blas::Iamax& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Scal& op, const Call& call) {
+Result<void> run(const blas::Scal& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   const auto scale = [&]<class T, class F>(T, F) {
-    return services_.submit(call,
-                            [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<T>(op.x)] {
-                              const auto scalar = alpha.get();
-                              if constexpr (NarrowElement<T>) {
-                                for (std::int64_t i = 0; i < op.n; ++i)
-                                  x[i * op.incx] = from_float<T>(scalar * to_float(x[i * op.incx]));
-                              } else if (scalar == F(0)) {  // OpenBLAS forgets what is no number
-                                for (std::int64_t i = 0; i < op.n; ++i) x[i * op.incx] *= scalar;
-                              } else {
-                                in_pieces(op.n, [&](std::int64_t first, int count) {
-                                  auto* const part = x + first * op.incx;
-                                  if constexpr (std::is_same_v<T, F>) {
-                                    Cblas<T>::scal(count, pass(scalar), part, to_int(op.incx));
-                                  } else {
-                                    Cblas<T>::scal_real(count, scalar, part, to_int(op.incx));
-                                  }
-                                });
-                              }
-                            });
+    return library.services.submit(
+        call, [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<T>(op.x)] {
+          const auto scalar = alpha.get();
+          if constexpr (NarrowElement<T>) {
+            for (std::int64_t i = 0; i < op.n; ++i)
+              x[i * op.incx] = from_float<T>(scalar * to_float(x[i * op.incx]));
+          } else if (scalar == F(0)) {  // OpenBLAS forgets what is no number
+            for (std::int64_t i = 0; i < op.n; ++i) x[i * op.incx] *= scalar;
+          } else {
+            in_pieces(op.n, [&](std::int64_t first, int count) {
+              auto* const part = x + first * op.incx;
+              if constexpr (std::is_same_v<T, F>) {
+                Cblas<T>::scal(count, pass(scalar), part, to_int(op.incx));
+              } else {
+                Cblas<T>::scal_real(count, scalar, part, to_int(op.incx));
+              }
+            });
+          }
+        });
   };
   return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
     if constexpr (ComplexElement<T>) {
@@ -225,10 +226,10 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Copy& op, const Call& call) {
+Result<void> run(const blas::Copy& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+    return library.services.submit(call, [op, x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       piecewise(op, x, y, [&](int count, const T* from, T* to) {
         Cblas<T>::copy(count, from, to_int(op.incx), to, to_int(op.incy));
       });
@@ -236,10 +237,10 @@ Result<void> Blas::run(const blas::Copy& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Swap& op, const Call& call) {
+Result<void> run(const blas::Swap& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, x = call.at<T>(op.x), y = call.at<T>(op.y)] {
+    return library.services.submit(call, [op, x = call.at<T>(op.x), y = call.at<T>(op.y)] {
       piecewise(op, x, y, [&](int count, T* one, T* other) {
         Cblas<T>::swap(count, one, to_int(op.incx), other, to_int(op.incy));
       });
@@ -247,10 +248,10 @@ Result<void> Blas::run(const blas::Swap& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Rot& op, const Call& call) {
+Result<void> run(const blas::Rot& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   const auto rotate = [&]<class T, class S>(T, S) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, c = ScalarValue<RealOf<T>>(op.c, call), s = ScalarValue<S>(op.s, call),
                x = call.at<T>(op.x), y = call.at<T>(op.y)] {
           const auto cosine = c.get();
@@ -274,24 +275,23 @@ Result<void> Blas::run(const blas::Rot& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Rotg& op, const Call& call) {
+Result<void> run(const blas::Rotg& op, const Call& call, Blas& library) {
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
-        call, [a = call.at<T>(op.a), b = call.at<T>(op.b), c = call.at<RealOf<T>>(op.c),
-               s = call.at<T>(op.s)] {
-          if constexpr (ComplexElement<T>) {
-            rotate_to_axis(*a, *b, *c, *s);
-          } else {
-            Cblas<T>::rotg(a, b, c, s);
-          }
-        });
+    return library.services.submit(call, [a = call.at<T>(op.a), b = call.at<T>(op.b),
+                                          c = call.at<RealOf<T>>(op.c), s = call.at<T>(op.s)] {
+      if constexpr (ComplexElement<T>) {
+        rotate_to_axis(*a, *b, *c, *s);
+      } else {
+        Cblas<T>::rotg(a, b, c, s);
+      }
+    });
   });
 }
 
-Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
+Result<void> run(const blas::Rotm& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_real(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, x = call.at<T>(op.x), y = call.at<T>(op.y), param = call.at<const T>(op.param)] {
           piecewise(op, x, y, [&](int count, T* u, T* v) {
             Cblas<T>::rotm(count, u, to_int(op.incx), v, to_int(op.incy), param);
@@ -300,9 +300,9 @@ Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Rotmg& op, const Call& call) {
+Result<void> run(const blas::Rotmg& op, const Call& call, Blas& library) {
   return with_real(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [d1 = call.at<T>(op.d1), d2 = call.at<T>(op.d2), x1 = call.at<T>(op.x1),
                y1 = call.at<const T>(op.y1),
                param = call.at<T>(op.param)] { Cblas<T>::rotmg(d1, d2, x1, *y1, param); });

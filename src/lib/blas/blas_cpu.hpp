@@ -188,63 +188,62 @@ class Blas final
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
                            blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
-  explicit Blas(Services& services) : services_(services) {
+  explicit Blas(Services& its_services) : services(its_services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
   }
   [[nodiscard]] Dependencies stands_on() const override {
     return {{"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
   }
 
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Asum& op, const Call& call);
-  Result<void> run(const blas::Iamax& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Swap& op, const Call& call);
-  Result<void> run(const blas::Rot& op, const Call& call);
-  Result<void> run(const blas::Rotg& op, const Call& call);
-  Result<void> run(const blas::Rotm& op, const Call& call);
-  Result<void> run(const blas::Rotmg& op, const Call& call);
+  // For its operations.
 
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gbmv& op, const Call& call);
-  Result<void> run(const blas::Symv& op, const Call& call);
-  Result<void> run(const blas::Ger& op, const Call& call);
-  Result<void> run(const blas::Syr& op, const Call& call);
-  Result<void> run(const blas::Syr2& op, const Call& call);
-  Result<void> run(const blas::Trmv& op, const Call& call);
-
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  Result<void> run(const blas::Symm& op, const Call& call);
-  Result<void> run(const blas::Syrk& op, const Call& call);
-  Result<void> run(const blas::Syr2k& op, const Call& call);
-  Result<void> run(const blas::Trmm& op, const Call& call);
-  Result<void> run(const blas::Trsm& op, const Call& call);
-  Result<void> run(const blas::Geam& op, const Call& call);
-  Result<void> run(const blas::Dgmm& op, const Call& call);
-  Result<void> run(const blas::Tpttr& op, const Call& call);
-  Result<void> run(const blas::Trttp& op, const Call& call);
-
-  Result<void> run(const blas::GemmBatched& op, const Call& call);
-  Result<void> run(const blas::GemmIndexed& op, const Call& call);
-  Result<void> run(const blas::GemmEx& op, const Call& call);
-  Result<void> run(const blas::GemvBatched& op, const Call& call);
-  Result<void> run(const blas::GemmGrouped& op, const Call& call);
-  Result<void> run(const blas::TrsmBatched& op, const Call& call);
-  Result<void> run(const blas::GetrfBatched& op, const Call& call);
-  Result<void> run(const blas::LapackBatched& op, const Call& call);
-  Result<void> run(const blas::Transform& op, const Call& call);
-  Result<void> run(const blas::Matmul& op, const Call& call);
-  Result<void> run(const blas::TuneMatmul& op, const Call& call);
-
- private:
   /// Queues work(c, s) on the vectors of a rotation.
   template <class Op, class Work>
   Result<void> rotate(const Op& op, const Call& call, Work&& work);
 
-  Services& services_;
+  Services& services;
 };
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const blas::Axpy& op, const Call& call, Blas& library);
+Result<void> run(const blas::Dot& op, const Call& call, Blas& library);
+Result<void> run(const blas::Nrm2& op, const Call& call, Blas& library);
+Result<void> run(const blas::Asum& op, const Call& call, Blas& library);
+Result<void> run(const blas::Iamax& op, const Call& call, Blas& library);
+Result<void> run(const blas::Scal& op, const Call& call, Blas& library);
+Result<void> run(const blas::Copy& op, const Call& call, Blas& library);
+Result<void> run(const blas::Swap& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rot& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotg& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotmg& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gemv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gbmv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Symv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Ger& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr2& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trmv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gemm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Symm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syrk& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr2k& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trmm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trsm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Geam& op, const Call& call, Blas& library);
+Result<void> run(const blas::Dgmm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Tpttr& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trttp& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmIndexed& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmEx& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemvBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmGrouped& op, const Call& call, Blas& library);
+Result<void> run(const blas::TrsmBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GetrfBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::LapackBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::Transform& op, const Call& call, Blas& library);
+Result<void> run(const blas::Matmul& op, const Call& call, Blas& library);
+Result<void> run(const blas::TuneMatmul& op, const Call& call, Blas& library);
 
 }  // namespace troupe::host::cpu

@@ -167,6 +167,10 @@ struct Given {
 /// results do not depend on what else runs.
 inline constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
+class Blas;
+/// Takes over what a measurement in another process has found.
+void adopt_choice(std::span<const std::byte> bytes, Blas& library);
+
 class Blas final
     : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
                            blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
@@ -177,59 +181,17 @@ class Blas final
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
                            blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
-  explicit Blas(Services& services) : services_(services) {}
+  explicit Blas(Services& its_services) : services(its_services) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuBLAS", &cublasGetProperty)};
   }
   Result<void> open(Queue queue) override;
-  std::vector<std::vector<std::byte>> take_new_plans() override;
-  void adopt_plan(std::span<const std::byte> bytes) override;
+  std::vector<std::vector<std::byte>> take_new_plans() override {
+    return std::exchange(new_choices, {});
+  }
+  void adopt_plan(std::span<const std::byte> bytes) override { adopt_choice(bytes, *this); }
 
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Asum& op, const Call& call);
-  Result<void> run(const blas::Iamax& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Swap& op, const Call& call);
-  Result<void> run(const blas::Rot& op, const Call& call);
-  Result<void> run(const blas::Rotg& op, const Call& call);
-  Result<void> run(const blas::Rotm& op, const Call& call);
-  Result<void> run(const blas::Rotmg& op, const Call& call);
-
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gbmv& op, const Call& call);
-  Result<void> run(const blas::Symv& op, const Call& call);
-  Result<void> run(const blas::Ger& op, const Call& call);
-  Result<void> run(const blas::Syr& op, const Call& call);
-  Result<void> run(const blas::Syr2& op, const Call& call);
-  Result<void> run(const blas::Trmv& op, const Call& call);
-
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  Result<void> run(const blas::Symm& op, const Call& call);
-  Result<void> run(const blas::Syrk& op, const Call& call);
-  Result<void> run(const blas::Syr2k& op, const Call& call);
-  Result<void> run(const blas::Trmm& op, const Call& call);
-  Result<void> run(const blas::Trsm& op, const Call& call);
-  Result<void> run(const blas::Geam& op, const Call& call);
-  Result<void> run(const blas::Dgmm& op, const Call& call);
-  Result<void> run(const blas::Tpttr& op, const Call& call);
-  Result<void> run(const blas::Trttp& op, const Call& call);
-
-  Result<void> run(const blas::GemmBatched& op, const Call& call);
-  Result<void> run(const blas::GemmIndexed& op, const Call& call);
-  Result<void> run(const blas::GemmEx& op, const Call& call);
-  Result<void> run(const blas::GemvBatched& op, const Call& call);
-  Result<void> run(const blas::GemmGrouped& op, const Call& call);
-  Result<void> run(const blas::TrsmBatched& op, const Call& call);
-  Result<void> run(const blas::GetrfBatched& op, const Call& call);
-  Result<void> run(const blas::LapackBatched& op, const Call& call);
-  Result<void> run(const blas::Transform& op, const Call& call);
-  Result<void> run(const blas::Matmul& op, const Call& call);
-  Result<void> run(const blas::TuneMatmul& op, const Call& call);
-
- private:
+  // For its operations.
   struct BlasTraits {
     using Type = cublasHandle_t;
     static constexpr Type invalid() { return nullptr; }
@@ -241,7 +203,7 @@ class Blas final
     Handle<BlasTraits> handle;
     ScalarsAt scalars = ScalarsAt::host;
   };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] State& state(Queue queue) { return states[queue.detour ? 1 : 0]; }
   /// The handle of an open queue, told where the scalars and results of the next call are.
   Result<cublasHandle_t> handle_at(Queue queue, ScalarsAt where);
   /// What a call without scalars is given.
@@ -254,7 +216,7 @@ class Blas final
   template <class T>
   Result<Given<T>> given(const Call& call, std::initializer_list<const Scalar*> scalars) {
     ScalarValues<T> resolved;
-    TROUPE_CUDA_PROPAGATE(resolved.resolve(services_, call, scalars));
+    TROUPE_CUDA_PROPAGATE(resolved.resolve(services, call, scalars));
     const auto handle = handle_at(call.queue(), resolved.where());
     if (!handle) return handle.error();
     return Given<T>{*handle, resolved, &call};
@@ -292,7 +254,7 @@ class Blas final
   /// The info of matrices without elements.
   Result<void> write_zeros(int* info, std::int64_t count, const Call& call) {
     TROUPE_CUDA_TRY(cudaMemsetAsync(info, 0, sizeof(int) * static_cast<std::size_t>(count),
-                                    services_.stream(call.queue())));
+                                    services.stream(call.queue())));
     return {};
   }
   /// y = beta y of one of cuBLAS's products of a matrix and a vector, which leave y as it is where
@@ -307,24 +269,66 @@ class Blas final
                              1, y, 1, with.scalar(1), y, std::abs(op.incy));
     });
   }
-  /// The same of a batch; `list`: the addresses of its matrices and vectors, or nullptr.
-  Result<void> scale_each(const blas::GemvBatched& op, const Call& call, void** list);
   /// A reduction of no elements.
   Result<void> write_zero(const Operand& result, DType dtype, const Call& call);
-  /// The addresses of the tail's operands, in device memory.
-  Result<void**> addresses_of_tail(const Call& call);
-  /// Multiplies the matrices at addresses in device memory: all A, all B, all C.
-  template <class Op>
-  Result<void> multiply(const Op& op, const Call& call, void* addresses);
-  /// One call of cuBLAS for each product.
-  Result<void> multiply_each(const blas::GemmGrouped& op, const Call& call);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up(DType dtype, const Operand& matrix, const Call& call);
 
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
-  Matmuls matmuls_;
-  std::vector<std::vector<std::byte>> new_choices_;  ///< of measurements
+  Services& services;
+  std::array<State, 2> states;  ///< of the lane's own queue, of its detour
+  Matmuls matmuls;
+  std::vector<std::vector<std::byte>> new_choices;  ///< of measurements
 };
+/// One call of cuBLAS for each product.
+Result<void> multiply_each(const blas::GemmGrouped& op, const Call& call, Blas& library);
+/// The addresses of the tail's operands, in device memory.
+Result<void**> addresses_of_tail(const Call& call, Blas& library);
+/// Multiplies the matrices at addresses in device memory: all A, all B, all C.
+template <class Op>
+Result<void> multiply(const Op& op, const Call& call, void* addresses, Blas& library);
+/// The same of a batch; `list`: the addresses of its matrices and vectors, or nullptr.
+Result<void> scale_each(const blas::GemvBatched& op, const Call& call, void** list, Blas& library);
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const blas::Axpy& op, const Call& call, Blas& library);
+Result<void> run(const blas::Dot& op, const Call& call, Blas& library);
+Result<void> run(const blas::Nrm2& op, const Call& call, Blas& library);
+Result<void> run(const blas::Asum& op, const Call& call, Blas& library);
+Result<void> run(const blas::Iamax& op, const Call& call, Blas& library);
+Result<void> run(const blas::Scal& op, const Call& call, Blas& library);
+Result<void> run(const blas::Copy& op, const Call& call, Blas& library);
+Result<void> run(const blas::Swap& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rot& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotg& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Rotmg& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gemv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gbmv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Symv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Ger& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr2& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trmv& op, const Call& call, Blas& library);
+Result<void> run(const blas::Gemm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Symm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syrk& op, const Call& call, Blas& library);
+Result<void> run(const blas::Syr2k& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trmm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trsm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Geam& op, const Call& call, Blas& library);
+Result<void> run(const blas::Dgmm& op, const Call& call, Blas& library);
+Result<void> run(const blas::Tpttr& op, const Call& call, Blas& library);
+Result<void> run(const blas::Trttp& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmIndexed& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmEx& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemvBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GemmGrouped& op, const Call& call, Blas& library);
+Result<void> run(const blas::TrsmBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::GetrfBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::LapackBatched& op, const Call& call, Blas& library);
+Result<void> run(const blas::Transform& op, const Call& call, Blas& library);
+Result<void> run(const blas::Matmul& op, const Call& call, Blas& library);
+Result<void> run(const blas::TuneMatmul& op, const Call& call, Blas& library);
 
 }  // namespace troupe::host::cuda

@@ -54,15 +54,15 @@ void multiply_integers(const blas::GemmEx& op, std::int32_t alpha, const std::in
 
 }  // namespace
 
-Result<void> Blas::run(const blas::GemmEx& op, const Call& call) {
+Result<void> run(const blas::GemmEx& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   // Calls work(alpha, beta, a, b, c) with scalars of F, matrices of A and C.
   const auto queue = [&]<class F, class A, class C>(F, A, C, auto&& work) {
-    return services_.submit(call, [op, work, alpha = ScalarValue<F>(op.alpha, call),
-                                   beta = ScalarValue<F>(op.beta, call), a = call.at<const A>(op.a),
-                                   b = call.at<const A>(op.b), c = call.at<C>(op.c)] {
-      work(op, alpha.get(), a, b, beta.get(), c);
-    });
+    return library.services.submit(
+        call,
+        [op, work, alpha = ScalarValue<F>(op.alpha, call), beta = ScalarValue<F>(op.beta, call),
+         a = call.at<const A>(op.a), b = call.at<const A>(op.b),
+         c = call.at<C>(op.c)] { work(op, alpha.get(), a, b, beta.get(), c); });
   };
   const auto in_f32 = [&]<class A, class C>(A a, C c) {
     return queue(float{}, a, c, [](const auto&... all) { multiply_in_f32(all...); });

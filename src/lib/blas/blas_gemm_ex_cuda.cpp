@@ -34,12 +34,12 @@ bool is_missing(blas::Compute compute) {
 
 }  // namespace
 
-Result<void> Blas::run(const blas::GemmEx& op, const Call& call) {
+Result<void> run(const blas::GemmEx& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0) return {};
   if (is_missing(op.compute))
     return Error{Errc::unsupported, 0, "blas.gemm_ex: this cuBLAS does not emulate"};
   const auto multiply = [&]<class F>(F) {
-    return issue_as<F>(op, call, {&op.alpha, &op.beta}, [&](const Given<F>& with) {
+    return library.issue_as<F>(op, call, {&op.alpha, &op.beta}, [&](const Given<F>& with) {
       const auto type = cuda::type_of(op.dtype);
       return cublasGemmEx_64(with.handle, operation(op.transpose_a), operation(op.transpose_b),
                              op.m, op.n, op.k, with.scalar(0), call.at(op.a), type, leading(op.lda),

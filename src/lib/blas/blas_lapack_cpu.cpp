@@ -82,12 +82,12 @@ lapack_int compute(const blas::LapackBatched& op, T* a, T* second, const lapack_
 
 }  // namespace
 
-Result<void> Blas::run(const blas::GetrfBatched& op, const Call& call) {
+Result<void> run(const blas::GetrfBatched& op, const Call& call, Blas& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     std::vector<T*> list;
     for (const auto& part : call.tail()) list.push_back(call.at<T>(part.range));
     auto* const pivots = op.pivots.present() ? call.at<lapack_int>(op.pivots) : nullptr;
-    return services_.submit(call, [op, list, pivots, info = call.at<std::int32_t>(op.info)] {
+    return library.services.submit(call, [op, list, pivots, info = call.at<std::int32_t>(op.info)] {
       const auto n = static_cast<lapack_int>(op.n), lda = static_cast<lapack_int>(op.lda);
       for (std::size_t i = 0; i < list.size(); ++i) {
         const auto first = static_cast<std::int64_t>(i) * op.n;
@@ -100,12 +100,12 @@ Result<void> Blas::run(const blas::GetrfBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::LapackBatched& op, const Call& call) {
+Result<void> run(const blas::LapackBatched& op, const Call& call, Blas& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     std::vector<T*> list;
     for (const auto& part : call.tail()) list.push_back(call.at<T>(part.range));
     const auto* const pivots = op.pivots.present() ? call.at<const lapack_int>(op.pivots) : nullptr;
-    return services_.submit(call, [op, list, pivots, info = call.at<std::int32_t>(op.info)] {
+    return library.services.submit(call, [op, list, pivots, info = call.at<std::int32_t>(op.info)] {
       const auto count = static_cast<std::size_t>(op.batch);
       for (std::size_t i = 0; i < count; ++i) {
         const auto first = static_cast<std::int64_t>(i) * op.n;

@@ -11,10 +11,10 @@ Result<void> missing(std::string_view name) {
 
 }  // namespace
 
-Result<void> Blas::run(const blas::GetrfBatched& op, const Call&) {
+Result<void> run(const blas::GetrfBatched& op, const Call&, Blas&) {
   return missing(op.kName);
 }
-Result<void> Blas::run(const blas::LapackBatched& op, const Call&) {
+Result<void> run(const blas::LapackBatched& op, const Call&, Blas&) {
   return missing(op.kName);
 }
 

@@ -107,10 +107,10 @@ void add_products(const blas::Syr2& op, T alpha, const T* x, const T* y, T* a) {
 
 }  // namespace
 
-Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
+Result<void> run(const blas::Gemv& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
           if (op.m == 0 || op.n == 0) return scale(length_of_y(op), beta.get(), y, op.incy);
@@ -121,11 +121,11 @@ Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
+Result<void> run(const blas::Gbmv& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.kl, op.ku, op.lda, op.incx, op.incy}); !fits)
     return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
           if (op.m == 0 || op.n == 0) return scale(length_of_y(op), beta.get(), y, op.incy);
@@ -136,20 +136,20 @@ Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Symv& op, const Call& call) {
+Result<void> run(const blas::Symv& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x),
                y = call.at<T>(op.y)] { multiply_vector(op, alpha.get(), a, x, beta.get(), y); });
   });
 }
 
-Result<void> Blas::run(const blas::Ger& op, const Call& call) {
+Result<void> run(const blas::Ger& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), x = call.at<const T>(op.x),
                y = call.at<const T>(op.y), a = call.at<T>(op.a)] {
           const auto function = [&] {
@@ -165,32 +165,32 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Syr& op, const Call& call) {
+Result<void> run(const blas::Syr& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.lda, op.incx}); !fits) return fits;
   const auto add = [&]<class T, class F>(T, F) {
-    return services_.submit(call,
-                            [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<const T>(op.x),
-                             a = call.at<T>(op.a)] { add_product(op, alpha.get(), x, a); });
+    return library.services.submit(
+        call, [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<const T>(op.x),
+               a = call.at<T>(op.a)] { add_product(op, alpha.get(), x, a); });
   };
   return with_number(op.dtype, [&]<class T>(T zero) {
     return op.symmetry == Symmetry::hermitian ? add(zero, RealOf<T>{}) : add(zero, T{});
   });
 }
 
-Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
+Result<void> run(const blas::Syr2& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call,
-                            [op, alpha = ScalarValue<T>(op.alpha, call), x = call.at<const T>(op.x),
-                             y = call.at<const T>(op.y),
-                             a = call.at<T>(op.a)] { add_products(op, alpha.get(), x, y, a); });
+    return library.services.submit(
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), x = call.at<const T>(op.x),
+               y = call.at<const T>(op.y),
+               a = call.at<T>(op.a)] { add_products(op, alpha.get(), x, y, a); });
   });
 }
 
-Result<void> Blas::run(const blas::Trmv& op, const Call& call) {
+Result<void> run(const blas::Trmv& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.incx}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, a = call.at<const T>(op.a), x = call.at<T>(op.x)] {
+    return library.services.submit(call, [op, a = call.at<const T>(op.a), x = call.at<T>(op.x)] {
       using C = Cblas<T>;
       const bool solve = op.task == blas::Trmv::Task::solve;
       const auto uplo = flag(op.uplo);

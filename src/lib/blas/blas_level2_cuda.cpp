@@ -6,27 +6,27 @@ namespace troupe::host::cuda {
 using blas::Storage;
 using blas::Symmetry;
 
-Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return scale(op, call);
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+Result<void> run(const blas::Gemv& op, const Call& call, Blas& library) {
+  if (op.m == 0 || op.n == 0) return library.scale(op, call);
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gemv(with.handle, operation(op.transpose), op.m, op.n, with.scalar(0),
                            with.at(op.a), op.lda, with.at(op.x), op.incx, with.scalar(1),
                            with.at(op.y), op.incy);
   });
 }
 
-Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return scale(op, call);
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+Result<void> run(const blas::Gbmv& op, const Call& call, Blas& library) {
+  if (op.m == 0 || op.n == 0) return library.scale(op, call);
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gbmv(with.handle, operation(op.transpose), op.m, op.n, op.kl, op.ku,
                            with.scalar(0), with.at(op.a), op.lda, with.at(op.x), op.incx,
                            with.scalar(1), with.at(op.y), op.incy);
   });
 }
 
-Result<void> Blas::run(const blas::Symv& op, const Call& call) {
+Result<void> run(const blas::Symv& op, const Call& call, Blas& library) {
   if (op.n == 0) return {};
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     using C = Cublas<T>;
     const auto handle = with.handle;
     const auto uplo = flag(op.uplo);
@@ -50,9 +50,9 @@ Result<void> Blas::run(const blas::Symv& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Ger& op, const Call& call) {
+Result<void> run(const blas::Ger& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0) return {};
-  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     const auto function = [&] {
       if constexpr (ComplexElement<T>) {
         return op.conjugate == blas::Conjugate::yes ? Cublas<T>::gerc : Cublas<T>::geru;
@@ -65,9 +65,9 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Syr& op, const Call& call) {
+Result<void> run(const blas::Syr& op, const Call& call, Blas& library) {
   if (op.n == 0) return {};
-  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     using C = Cublas<T>;
     const auto handle = with.handle;
     const auto uplo = flag(op.uplo);
@@ -87,9 +87,9 @@ Result<void> Blas::run(const blas::Syr& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
+Result<void> run(const blas::Syr2& op, const Call& call, Blas& library) {
   if (op.n == 0) return {};
-  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     using C = Cublas<T>;
     const auto handle = with.handle;
     const auto uplo = flag(op.uplo);
@@ -109,28 +109,29 @@ Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Trmv& op, const Call& call) {
+Result<void> run(const blas::Trmv& op, const Call& call, Blas& library) {
   if (op.n == 0) return {};
-  return issue(op, call, state(call.queue()).scalars, [&]<class T>(const Given<T>& with) {
-    using C = Cublas<T>;
-    const bool solve = op.task == blas::Trmv::Task::solve;
-    const auto uplo = flag(op.uplo);
-    const auto transpose = operation(op.transpose);
-    const auto diagonal = flag(op.diagonal);
-    const auto* const a = with.at(op.a);
-    auto* const x = with.at(op.x);
-    switch (op.storage) {
-      case Storage::banded:
-        return (solve ? C::tbsv : C::tbmv)(with.handle, uplo, transpose, diagonal, op.n, op.k, a,
-                                           op.lda, x, op.incx);
-      case Storage::packed:
-        return (solve ? C::tpsv : C::tpmv)(with.handle, uplo, transpose, diagonal, op.n, a, x,
-                                           op.incx);
-      default:
-        return (solve ? C::trsv : C::trmv)(with.handle, uplo, transpose, diagonal, op.n, a, op.lda,
-                                           x, op.incx);
-    }
-  });
+  return library.issue(
+      op, call, library.state(call.queue()).scalars, [&]<class T>(const Given<T>& with) {
+        using C = Cublas<T>;
+        const bool solve = op.task == blas::Trmv::Task::solve;
+        const auto uplo = flag(op.uplo);
+        const auto transpose = operation(op.transpose);
+        const auto diagonal = flag(op.diagonal);
+        const auto* const a = with.at(op.a);
+        auto* const x = with.at(op.x);
+        switch (op.storage) {
+          case Storage::banded:
+            return (solve ? C::tbsv : C::tbmv)(with.handle, uplo, transpose, diagonal, op.n, op.k,
+                                               a, op.lda, x, op.incx);
+          case Storage::packed:
+            return (solve ? C::tpsv : C::tpmv)(with.handle, uplo, transpose, diagonal, op.n, a, x,
+                                               op.incx);
+          default:
+            return (solve ? C::trsv : C::trmv)(with.handle, uplo, transpose, diagonal, op.n, a,
+                                               op.lda, x, op.incx);
+        }
+      });
 }
 
 }  // namespace troupe::host::cuda

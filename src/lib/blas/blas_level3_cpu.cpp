@@ -44,21 +44,21 @@ void add_both_products(const blas::Syr2k& op, T alpha, const T* a, const T* b, F
 
 }  // namespace
 
-Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
+Result<void> run(const blas::Gemm& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
     using F = ScalarTypeOf<T>;
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<F>(op.alpha, call), beta = ScalarValue<F>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b),
                c = call.at<T>(op.c)] { multiply(op, alpha.get(), a, b, beta.get(), c); });
   });
 }
 
-Result<void> Blas::run(const blas::Symm& op, const Call& call) {
+Result<void> run(const blas::Symm& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           auto function = Cblas<T>::symm;
@@ -72,13 +72,13 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
+Result<void> run(const blas::Syrk& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     const auto a = call.at<const T>(op.a);
     const auto c = call.at<T>(op.c);
     const auto add = [&](auto function, auto alpha, auto beta) {
-      return services_.submit(call, [=] {
+      return library.services.submit(call, [=] {
         function(CblasColMajor, flag(op.uplo), flag(op.transpose), to_int(op.n), to_int(op.k),
                  pass(alpha.get()), a, to_int(op.lda), pass(beta.get()), c, to_int(op.ldc));
       });
@@ -92,10 +92,10 @@ Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
+Result<void> run(const blas::Syr2k& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   const auto add = [&]<class T, class F>(T, F) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<F>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           if (op.products == blas::Syr2k::Products::both) {
@@ -110,10 +110,10 @@ Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Trmm& op, const Call& call) {
+Result<void> run(const blas::Trmm& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), a = call.at<const T>(op.a),
                b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           if (b != c) {
@@ -127,11 +127,11 @@ Result<void> Blas::run(const blas::Trmm& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Trsm& op, const Call& call) {
+Result<void> run(const blas::Trsm& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, alpha = ScalarValue<T>(op.alpha, call),
-                                   a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
+    return library.services.submit(call, [op, alpha = ScalarValue<T>(op.alpha, call),
+                                          a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
       Cblas<T>::trsm(CblasColMajor, flag(op.side), flag(op.uplo), flag(op.transpose),
                      flag(op.diagonal), to_int(op.m), to_int(op.n), pass(alpha.get()), a,
                      to_int(op.lda), b, to_int(op.ldb));
@@ -139,9 +139,9 @@ Result<void> Blas::run(const blas::Trsm& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Geam& op, const Call& call) {
+Result<void> run(const blas::Geam& op, const Call& call, Blas& library) {
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           const T of_a = alpha.get(), of_b = beta.get();
@@ -164,9 +164,9 @@ Result<void> Blas::run(const blas::Geam& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Dgmm& op, const Call& call) {
+Result<void> run(const blas::Dgmm& op, const Call& call, Blas& library) {
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, a = call.at<const T>(op.a), x = call.at<const T>(op.x), c = call.at<T>(op.c)] {
           const bool left = op.side == blas::Side::left;
           const auto length = left ? op.m : op.n;
@@ -178,20 +178,22 @@ Result<void> Blas::run(const blas::Dgmm& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::Tpttr& op, const Call& call) {
+Result<void> run(const blas::Tpttr& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.lda}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, packed = call.at<const T>(op.packed), a = call.at<T>(op.a)] {
+    return library.services.submit(call, [op, packed = call.at<const T>(op.packed),
+                                          a = call.at<T>(op.a)] {
       const auto* next = packed;
       for_half(op.n, op.uplo, [&](std::int64_t i, std::int64_t j) { a[j * op.lda + i] = *next++; });
     });
   });
 }
 
-Result<void> Blas::run(const blas::Trttp& op, const Call& call) {
+Result<void> run(const blas::Trttp& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.n, op.lda}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, a = call.at<const T>(op.a), packed = call.at<T>(op.packed)] {
+    return library.services.submit(call, [op, a = call.at<const T>(op.a),
+                                          packed = call.at<T>(op.packed)] {
       auto* next = packed;
       for_half(op.n, op.uplo, [&](std::int64_t i, std::int64_t j) { *next++ = a[j * op.lda + i]; });
     });

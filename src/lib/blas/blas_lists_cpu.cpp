@@ -38,11 +38,11 @@ std::vector<std::byte*> addresses_of(const Call& call) {
 
 }  // namespace
 
-Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
+Result<void> run(const blas::GemvBatched& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   const auto queue = [&]<class T, class Y>(T, Y) {
     using F = ScalarTypeOf<T>;
-    return services_.submit(
+    return library.services.submit(
         call, [op, list = addresses_of(call), alpha = ScalarValue<F>(op.alpha, call),
                beta = ScalarValue<F>(op.beta, call), a = call.at<const T>(op.a),
                x = call.at<const T>(op.x), y = call.at<Y>(op.y)] {
@@ -68,7 +68,7 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
+Result<void> run(const blas::GemmGrouped& op, const Call& call, Blas& library) {
   const auto* const first = reinterpret_cast<const blas::GemmGroup*>(call.data().data());
   std::vector<blas::GemmGroup> groups(first, first + op.groups);
   std::size_t products = 0;
@@ -79,7 +79,7 @@ Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
     products += static_cast<std::size_t>(group.batch);
   }
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [groups, products, list = addresses_of(call)] {
+    return library.services.submit(call, [groups, products, list = addresses_of(call)] {
       using F = ScalarTypeOf<T>;
       std::size_t i = 0;
       for (const auto& group : groups) {
@@ -95,10 +95,10 @@ Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::TrsmBatched& op, const Call& call) {
+Result<void> run(const blas::TrsmBatched& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [op, list = addresses_of(call), alpha = ScalarValue<T>(op.alpha, call)] {
           const auto count = static_cast<std::size_t>(op.batch);
           for (std::size_t i = 0; i < count; ++i) {

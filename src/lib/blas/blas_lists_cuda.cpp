@@ -33,12 +33,12 @@ TROUPE_CUBLAS_LAPACK(std::complex<double>, Z)
 
 }  // namespace
 
-Result<void> Blas::scale_each(const blas::GemvBatched& op, const Call& call, void** list) {
+Result<void> scale_each(const blas::GemvBatched& op, const Call& call, void** list, Blas& library) {
   constexpr auto kPlain = CUBLAS_OP_N;
   const auto length = op.length_y(), step = std::abs(op.incy);
   auto** const of_y = list == nullptr ? nullptr : list + 2 * op.batch;
   if (is_narrow(op.dtype)) {
-    return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
+    return library.issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
       const auto type = type_of(op.dtype), type_y = type_of(op.y_dtype);
       if (of_y == nullptr) {
         auto* const y = call.at(op.y);
@@ -52,7 +52,7 @@ Result<void> Blas::scale_each(const blas::GemvBatched& op, const Call& call, voi
                                     op.batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     if (of_y == nullptr) {
       auto* const y = with.at(op.y);
       return Cublas<T>::gemm_strided(with.handle, kPlain, kPlain, 1, length, 0, with.scalar(0), y,
@@ -64,15 +64,15 @@ Result<void> Blas::scale_each(const blas::GemvBatched& op, const Call& call, voi
   });
 }
 
-Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
+Result<void> run(const blas::GemvBatched& op, const Call& call, Blas& library) {
   if (op.length_y() == 0 || op.batch == 0) return {};
   void** list = nullptr;
   if (!call.tail().empty()) {
-    const auto written = addresses_of_tail(call);
+    const auto written = addresses_of_tail(call, library);
     if (!written) return written.error();
     list = *written;
   }
-  if (op.length_x() == 0) return scale_each(op, call, list);
+  if (op.length_x() == 0) return scale_each(op, call, list, library);
   // Calls the functions for T, with the type X of A and x and Y of y.
   const auto multiply = [&]<class T, class X, class Y>(const Given<T>& with, X*, Y*,
                                                        auto at_strides, auto of_lists) {
@@ -87,7 +87,7 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
                     reinterpret_cast<Y**>(list + 2 * op.batch), op.incy, op.batch);
   };
   if (is_narrow(op.dtype)) {
-    return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
+    return library.issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
       __half* const half = nullptr;
       __nv_bfloat16* const brain = nullptr;
       float* const single = nullptr;
@@ -104,13 +104,13 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
                              cublasTSTgemvBatched_64);
     });
   }
-  return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     Native<T>* const numbers = nullptr;
     return multiply(with, numbers, numbers, Cublas<T>::gemv_strided, Cublas<T>::gemv_batched);
   });
 }
 
-Result<void> Blas::multiply_each(const blas::GemmGrouped& op, const Call& call) {
+Result<void> multiply_each(const blas::GemmGrouped& op, const Call& call, Blas& library) {
   const std::span groups(reinterpret_cast<const blas::GemmGroup*>(call.data().data()),
                          static_cast<std::size_t>(op.groups));
   const auto tail = call.tail();
@@ -129,21 +129,21 @@ Result<void> Blas::multiply_each(const blas::GemmGrouped& op, const Call& call) 
       one.beta = twice ? Scalar::of(group.beta) : Scalar::of(static_cast<float>(group.beta));
       one.a = tail[next].range, one.b = tail[products + next].range;
       one.c = tail[2 * products + next].range;
-      TROUPE_CUDA_PROPAGATE(run(one, call));
+      TROUPE_CUDA_PROPAGATE(run(one, call, library));
     }
   }
   return {};
 }
 
-Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
+Result<void> run(const blas::GemmGrouped& op, const Call& call, Blas& library) {
   if (call.tail().empty()) return {};
   // A group with a matrix that is not aligned to 16 bytes may end the context: "misaligned
   // address".
   const bool aligned = std::all_of(call.tail().begin(), call.tail().end(), [&](const auto& part) {
     return reinterpret_cast<std::uintptr_t>(call.at(part.range)) % 16 == 0;
   });
-  if (!aligned) return multiply_each(op, call);
-  const auto written = addresses_of_tail(call);
+  if (!aligned) return multiply_each(op, call, library);
+  const auto written = addresses_of_tail(call, library);
   if (!written) return written.error();
   const std::size_t products = call.tail().size() / 3;
   // In host memory; the call copies them. Groups of nothing are not cuBLAS's.
@@ -164,7 +164,7 @@ Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
   const std::vector<float> alpha_f32(alpha.begin(), alpha.end()),
       beta_f32(beta.begin(), beta.end());
   const bool twice = op.dtype == DType::f64;
-  return issue_as<float>(op, call, ScalarsAt::host, [&](const Given<float>& with) {
+  return library.issue_as<float>(op, call, ScalarsAt::host, [&](const Given<float>& with) {
     const auto type = type_of(op.dtype);
     auto** const list = *written;
     return cublasGemmGroupedBatchedEx_64(
@@ -177,11 +177,11 @@ Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::TrsmBatched& op, const Call& call) {
+Result<void> run(const blas::TrsmBatched& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
-  const auto written = addresses_of_tail(call);
+  const auto written = addresses_of_tail(call, library);
   if (!written) return written.error();
-  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     auto** const list = reinterpret_cast<Native<T>**>(*written);
     return Cublas<T>::trsm_batched(with.handle, flag(op.side), flag(op.uplo),
                                    operation(op.transpose), flag(op.diagonal), op.m, op.n,
@@ -189,14 +189,14 @@ Result<void> Blas::run(const blas::TrsmBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::GetrfBatched& op, const Call& call) {
+Result<void> run(const blas::GetrfBatched& op, const Call& call, Blas& library) {
   if (op.batch == 0) return {};
   if (op.batch > INT_MAX) return Error{Errc::unsupported, 0, "the batch is above 2^31 - 1"};
   auto* const info = call.at<int>(op.info);
-  if (op.n == 0) return write_zeros(info, op.batch, call);
-  const auto written = addresses_of_tail(call);
+  if (op.n == 0) return library.write_zeros(info, op.batch, call);
+  const auto written = addresses_of_tail(call, library);
   if (!written) return written.error();
-  return issue(op, call, ScalarsAt::host, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, ScalarsAt::host, [&]<class T>(const Given<T>& with) {
     auto* const pivots = op.pivots.present() ? call.at<int>(op.pivots) : nullptr;
     return BatchedLapack<T>::getrf(
         with.handle, static_cast<int>(op.n), reinterpret_cast<Native<T>**>(*written),
@@ -204,16 +204,16 @@ Result<void> Blas::run(const blas::GetrfBatched& op, const Call& call) {
   });
 }
 
-Result<void> Blas::run(const blas::LapackBatched& op, const Call& call) {
+Result<void> run(const blas::LapackBatched& op, const Call& call, Blas& library) {
   if (op.batch == 0) return {};
   if (op.batch > INT_MAX) return Error{Errc::unsupported, 0, "the batch is above 2^31 - 1"};
   auto* const info = call.at<int>(op.info);
   const bool has_right_sides = op.task == Task::getrs || op.task == Task::gels;
   if (op.m == 0 || op.n == 0 || (has_right_sides && op.nrhs == 0))
-    return op.tells_info() ? write_zeros(info, op.batch, call) : Result<void>();
-  const auto written = addresses_of_tail(call);
+    return op.tells_info() ? library.write_zeros(info, op.batch, call) : Result<void>();
+  const auto written = addresses_of_tail(call, library);
   if (!written) return written.error();
-  return issue(op, call, ScalarsAt::host, [&]<class T>(const Given<T>& with) {
+  return library.issue(op, call, ScalarsAt::host, [&]<class T>(const Given<T>& with) {
     using L = BatchedLapack<T>;
     auto** const a = reinterpret_cast<Native<T>**>(*written);
     auto** const second = a + op.batch;

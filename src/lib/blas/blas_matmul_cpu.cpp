@@ -330,22 +330,22 @@ Result<void> with_float(DType dtype, Visit&& visit) {
 }  // namespace
 
 /// OpenBLAS has one algorithm.
-Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
-  return services_.submit(call, [outcome = call.at<blas::MatmulTuning>(op.outcome)] {
+Result<void> run(const blas::TuneMatmul& op, const Call& call, Blas& library) {
+  return library.services.submit(call, [outcome = call.at<blas::MatmulTuning>(op.outcome)] {
     *outcome = {};
     constexpr std::string_view kNothing = "nothing to choose";
     std::copy(kNothing.begin(), kNothing.end(), outcome->its_name.begin());
   });
 }
 
-Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
+Result<void> run(const blas::Matmul& op, const Call& call, Blas& library) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc, op.ldd}); !fits)
     return fits;
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   const Addresses at(op, call);
   const auto queue = [&]<class F>(F, auto&& work) {
-    return services_.submit(call, [op, work, at, alpha = ScalarValue<F>(op.alpha, call),
-                                   beta = ScalarValue<F>(op.beta, call)] {
+    return library.services.submit(call, [op, work, at, alpha = ScalarValue<F>(op.alpha, call),
+                                          beta = ScalarValue<F>(op.beta, call)] {
       in_columns(op, at, [&](const auto& by_column, const auto& places) {
         work(by_column, alpha.get(), beta.get(), places);
       });

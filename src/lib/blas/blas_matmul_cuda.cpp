@@ -233,7 +233,7 @@ Matmuls::Key key_of(const blas::Matmul& op, const Places& places, const Alignmen
           alignments};
 }
 
-Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
+Result<void> run(const blas::Matmul& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   if (op.k == 0)
     return Error{Errc::unsupported, 0, "blas.matmul: cuBLASLt has no products of empty matrices"};
@@ -247,26 +247,27 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
 #endif
   const auto multiply = [&]<class F>(F) -> Result<void> {
     ScalarValues<F> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(library.services, call, {&op.alpha, &op.beta}));
     const Places places(op, call);
-    const auto handle = reinterpret_cast<cublasLtHandle_t>(state(call.queue()).handle.get());
+    const auto handle =
+        reinterpret_cast<cublasLtHandle_t>(library.state(call.queue()).handle.get());
     const auto alignments = alignments_of(places);
     const auto key = key_of(op, places, alignments, scalars.where());
-    auto* plan = matmuls_.find(key);
+    auto* plan = library.matmuls.find(key);
     if (plan == nullptr) {
       Matmuls::Plan made;
       TROUPE_CUDA_PROPAGATE(describe(made, op));
       TROUPE_CUDA_PROPAGATE(set_places(made.description.get(), places, scalars.where()));
-      TROUPE_CUDA_PROPAGATE(choose(made, op, alignments, handle, matmuls_.choice(key)));
-      plan = &matmuls_.add(key, std::move(made));
+      TROUPE_CUDA_PROPAGATE(choose(made, op, alignments, handle, library.matmuls.choice(key)));
+      plan = &library.matmuls.add(key, std::move(made));
     } else {
       TROUPE_CUDA_PROPAGATE(set_places(plan->description.get(), places, scalars.where()));
     }
     TROUPE_CUDA_TRY(cublasLtMatmul(handle, plan->description.get(), scalars[0], places.a,
                                    plan->a.get(), places.b, plan->b.get(), scalars[1], places.c,
                                    plan->c.get(), places.d, plan->d.get(), &plan->algorithm,
-                                   state(call.queue()).workspace.get(), kWorkspaceBytes,
-                                   services_.stream(call.queue())));
+                                   library.state(call.queue()).workspace.get(), kWorkspaceBytes,
+                                   library.services.stream(call.queue())));
     return {};
   };
   switch (op.scale()) {

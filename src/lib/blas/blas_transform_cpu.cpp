@@ -73,12 +73,12 @@ Result<void> with_any(DType dtype, Visit&& visit) {
 
 }  // namespace
 
-Result<void> Blas::run(const blas::Transform& op, const Call& call) {
+Result<void> run(const blas::Transform& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   return with_any(op.dtype, [&]<class T>(T) {
     using F = ComputedIn<T>;
     const T* const b = op.b.present() ? call.at<const T>(op.b) : nullptr;
-    return services_.submit(
+    return library.services.submit(
         call, [op, a = call.at<const T>(op.a), b, c = call.at<T>(op.c),
                alpha = ScalarValue<F>(op.alpha, call), beta = ScalarValue<F>(op.beta, call)] {
           transform<T>(op, alpha.get(), beta.get(), a, b, c);

@@ -30,7 +30,7 @@ Result<void> describe(const Description& description, const blas::Transform& op,
 
 }  // namespace
 
-Result<void> Blas::run(const blas::Transform& op, const Call& call) {
+Result<void> run(const blas::Transform& op, const Call& call, Blas& library) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   if (op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2)
     return Error{Errc::unsupported, 0, "blas.transform: the cuda engine has no f8"};
@@ -40,7 +40,7 @@ Result<void> Blas::run(const blas::Transform& op, const Call& call) {
     return Error{Errc::unsupported, 0, "blas.transform: cuBLASLt does not conjugate; geam does"};
   const auto transform = [&]<class F>(F) -> Result<void> {
     ScalarValues<F> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(library.services, call, {&op.alpha, &op.beta}));
     Description description;
     TROUPE_CUDA_TRY(cublasLtMatrixTransformDescCreate(description.out(),
                                                       type_of(blas::transform_type(op.dtype))));
@@ -60,10 +60,11 @@ Result<void> Blas::run(const blas::Transform& op, const Call& call) {
       TROUPE_CUDA_PROPAGATE(make_layout(b, input(op.transpose_b, op.ldb, op.order_b, op.stride_b)));
       at_b = call.at(op.b);
     }
-    const auto handle = reinterpret_cast<cublasLtHandle_t>(state(call.queue()).handle.get());
+    const auto handle =
+        reinterpret_cast<cublasLtHandle_t>(library.state(call.queue()).handle.get());
     const auto status = cublasLtMatrixTransform(
         handle, description.get(), scalars[0], call.at(op.a), a.get(), scalars[1], at_b, b.get(),
-        call.at(op.c), c.get(), services_.stream(call.queue()));
+        call.at(op.c), c.get(), library.services.stream(call.queue()));
     // All that can be wrong with them has been checked.
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
       return Error{Errc::unsupported, static_cast<int>(status),

@@ -131,7 +131,7 @@ Result<void> place(Places& places, const blas::TuneMatmul& op, Scratch& scratch)
 
 }  // namespace
 
-Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
+Result<void> run(const blas::TuneMatmul& op, const Call& call, Blas& library) {
   auto product = op.product;
   product.c = {};
   product.c.region = op.has(op.kC) ? 1 : 0;  // its presence counts
@@ -144,13 +144,13 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
   if (product.m == 0 || product.n == 0 || product.k == 0 || product.batch == 0) return answer();
   const auto tune = [&]<class F>(F) -> Result<void> {
     ScalarValues<F> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
-    auto tuned = tuned_here(services_);
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(library.services, call, {&op.alpha, &op.beta}));
+    auto tuned = tuned_here(library.services);
     if (!tuned) return tuned.error();
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     const auto handle = reinterpret_cast<cublasLtHandle_t>(own.handle.get());
-    const auto stream = services_.stream(call.queue());
-    Scratch scratch(services_, call.queue());
+    const auto stream = library.services.stream(call.queue());
+    Scratch scratch(library.services, call.queue());
     Places places;
     places.a = call.at(op.a), places.b = call.at(op.b);
     TROUPE_CUDA_PROPAGATE(place(places, op, scratch));
@@ -202,9 +202,9 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
                 outcome.its_name.begin());
     tuned->key = key_of(product, places, alignments, scalars.where());
     tuned->algorithm = proposed[which].algo;
-    matmuls_.choose(tuned->key, {tuned->algorithm, tuned->when});
+    library.matmuls.choose(tuned->key, {tuned->algorithm, tuned->when});
     const auto bytes = std::as_bytes(std::span(&*tuned, 1));
-    new_choices_.emplace_back(bytes.begin(), bytes.end());
+    library.new_choices.emplace_back(bytes.begin(), bytes.end());
     return answer();
   };
   switch (product.scale()) {
@@ -216,16 +216,13 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
   }
 }
 
-std::vector<std::vector<std::byte>> Blas::take_new_plans() {
-  return std::exchange(new_choices_, {});
-}
-
-void Blas::adopt_plan(std::span<const std::byte> bytes) {
+void adopt_choice(std::span<const std::byte> bytes, Blas& library) {
   Tuned tuned;
   if (bytes.size() != sizeof tuned) return;
   std::memcpy(&tuned, bytes.data(), sizeof tuned);
-  const auto here = tuned_here(services_);
-  if (here.ok() && tuned.fits(*here)) matmuls_.choose(tuned.key, {tuned.algorithm, tuned.when});
+  const auto here = tuned_here(library.services);
+  if (here.ok() && tuned.fits(*here))
+    library.matmuls.choose(tuned.key, {tuned.algorithm, tuned.when});
 }
 
 }  // namespace troupe::host::cuda

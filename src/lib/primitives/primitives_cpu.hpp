@@ -45,35 +45,38 @@ class Primitives final
                            primitives::PartitionThreeWay, primitives::HistogramEven,
                            primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
-  explicit Primitives(Services& services) : services_(services) {}
-  Result<void> run(const primitives::Sort& op, const Call& call);
-  Result<void> run(const primitives::Reduce& op, const Call& call);
-  Result<void> run(const primitives::ArgReduce& op, const Call& call);
-  Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
-  Result<void> run(const primitives::Scan& op, const Call& call);
-  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
-  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
-  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
-  Result<void> run(const primitives::Unique& op, const Call& call);
-  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
-  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
-  Result<void> run(const primitives::ScanByKey& op, const Call& call);
-  Result<void> run(const primitives::SegmentedSort& op, const Call& call);
-  Result<void> run(const primitives::Merge& op, const Call& call);
-  Result<void> run(const primitives::Transform& op, const Call& call);
-  Result<void> run(const primitives::TransformPairs& op, const Call& call);
-  Result<void> run(const primitives::Convert& op, const Call& call);
-  Result<void> run(const primitives::TransformReduce& op, const Call& call);
-  Result<void> run(const primitives::CopyBatched& op, const Call& call);
-  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
-  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
-  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
-  Result<void> run(const primitives::HistogramEven& op, const Call& call);
-  Result<void> run(const primitives::HistogramRange& op, const Call& call);
-  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
+  explicit Primitives(Services& its_services) : services(its_services) {}
 
- private:
-  Services& services_;
+  // For its operations.
+
+  Services& services;
 };
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const primitives::Sort& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Reduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ArgReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SegmentedReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Scan& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SelectNonzero& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SelectFlagged& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::PartitionFlagged& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Unique& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ReduceByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::RunLengthEncode& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ScanByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SegmentedSort& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Merge& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Transform& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::TransformPairs& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Convert& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::TransformReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::CopyBatched& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::NonTrivialRuns& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::UniqueByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::PartitionThreeWay& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::HistogramEven& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::HistogramRange& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::AdjacentDifference& op, const Call& call, Primitives& library);
 
 }  // namespace troupe::host::cpu

@@ -14,7 +14,7 @@ Dependencies Primitives::stands_on() const {
 
 Result<void> Primitives::open(Queue queue) {
   if (queue.detour) return {};
-  const auto stream = services_.stream(queue);
+  const auto stream = services.stream(queue);
   void* memory = nullptr;
   TROUPE_CUDA_TRY(cudaMallocAsync(&memory, kWarmUpBytes, stream));
   const auto warmed_up = warm_up(queue, memory);
@@ -25,8 +25,8 @@ Result<void> Primitives::open(Queue queue) {
 /// On zeros. CUB has other kernels for what fits one block than for what does not.
 Result<void> Primitives::warm_up(Queue queue, void* memory) {
   constexpr std::int64_t kOneBlock = 64, kManyBlocks = 16'384;
-  TROUPE_CUDA_TRY(cudaMemsetAsync(memory, 0, kWarmUpBytes, services_.stream(queue)));
-  WarmUp warming(services_, queue);
+  TROUPE_CUDA_TRY(cudaMemsetAsync(memory, 0, kWarmUpBytes, services.stream(queue)));
+  WarmUp warming(services, queue);
   const auto whole = warming.add(2, memory, kWarmUpBytes);
   std::array<Operand, 4> ranges;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -41,12 +41,14 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
   }
   for (const auto dtype : {DType::u32, DType::u64}) {
     const auto n = kManyBlocks;
-    TROUPE_CUDA_PROPAGATE(run(primitives::AdjacentDifference{dtype, primitives::Neighbour::left, 0,
-                                                             n, ranges[0], ranges[2]},
-                              warming.call()));
+    TROUPE_CUDA_PROPAGATE(
+        carry_out(*this,
+                  primitives::AdjacentDifference{dtype, primitives::Neighbour::left, 0, n,
+                                                 ranges[0], ranges[2]},
+                  warming.call()));
   }
-  TROUPE_CUDA_PROPAGATE(warm_up_histograms(DType::u8, kManyBlocks, ranges, warming.call()));
-  return warm_up_runs(kManyBlocks, ranges, warming.call());
+  TROUPE_CUDA_PROPAGATE(warm_up_histograms(DType::u8, kManyBlocks, ranges, warming.call(), *this));
+  return warm_up_runs(kManyBlocks, ranges, warming.call(), *this);
 }
 
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
@@ -54,14 +56,14 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
   const bool is_narrow = primitives::kNarrowFloats.has(dtype);
   // One type of each size stands for selections, one of integers and one of numbers for sorts.
   if (dtype != DType::i32 && dtype != DType::i64)
-    TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
+    TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call, *this));
   if (dtype == DType::u32 || dtype == DType::u64 || is_narrow)
-    TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
-  TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
-  TROUPE_CUDA_PROPAGATE(warm_up_transforms(dtype, n, ranges, call));
+    TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call, *this));
+  TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call, *this));
+  TROUPE_CUDA_PROPAGATE(warm_up_transforms(dtype, n, ranges, call, *this));
   if (is_narrow) return {};
-  TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));
-  return warm_up_histograms(dtype, n, ranges, call);
+  TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call, *this));
+  return warm_up_histograms(dtype, n, ranges, call, *this);
 }
 
 }  // namespace troupe::host::cuda

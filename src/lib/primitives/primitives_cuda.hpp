@@ -57,36 +57,11 @@ class Primitives final
                            primitives::PartitionThreeWay, primitives::HistogramEven,
                            primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
-  explicit Primitives(Services& services) : services_(services) {}
+  explicit Primitives(Services& its_services) : services(its_services) {}
   [[nodiscard]] Dependencies stands_on() const override;
   Result<void> open(Queue queue) override;
-  Result<void> run(const primitives::Sort& op, const Call& call);
-  Result<void> run(const primitives::Reduce& op, const Call& call);
-  Result<void> run(const primitives::ArgReduce& op, const Call& call);
-  Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
-  Result<void> run(const primitives::Scan& op, const Call& call);
-  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
-  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
-  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
-  Result<void> run(const primitives::Unique& op, const Call& call);
-  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
-  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
-  Result<void> run(const primitives::ScanByKey& op, const Call& call);
-  Result<void> run(const primitives::SegmentedSort& op, const Call& call);
-  Result<void> run(const primitives::Merge& op, const Call& call);
-  Result<void> run(const primitives::Transform& op, const Call& call);
-  Result<void> run(const primitives::TransformPairs& op, const Call& call);
-  Result<void> run(const primitives::Convert& op, const Call& call);
-  Result<void> run(const primitives::TransformReduce& op, const Call& call);
-  Result<void> run(const primitives::CopyBatched& op, const Call& call);
-  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
-  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
-  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
-  Result<void> run(const primitives::HistogramEven& op, const Call& call);
-  Result<void> run(const primitives::HistogramRange& op, const Call& call);
-  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
 
- private:
+  // For its operations.
   struct State {
     static constexpr std::size_t kCountBytes = 256;  ///< keeps the rest aligned
 
@@ -98,38 +73,67 @@ class Primitives final
       return static_cast<std::byte*>(memory.get()) + kCountBytes;
     }
   };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Queues the copy of a queue's own count to a result cell.
-  Result<void> give_count(const Operand& cell, const Call& call);
-  /// Queues a reduction by troupe's own kernels.
-  Result<void> combine(const Combined& combined, const Call& call);
+  [[nodiscard]] State& state(Queue queue) { return states[queue.detour ? 1 : 0]; }
   /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
   template <class Algorithm>
   Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
-  template <class K>
-  Result<void> sort_segments(const primitives::SegmentedSort& op, const Call& call);
   Result<void> warm_up(Queue queue, void* memory);
-  Result<void> warm_up_sorts(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                             const Call& call);
-  Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                                  const Call& call);
-  Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                                  const Call& call);
-  Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                             const Call& call);
-  Result<void> warm_up_transforms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                                  const Call& call);
-  Result<void> warm_up_histograms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                                  const Call& call);
-  Result<void> warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges, const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);
 
   static constexpr std::uint64_t kWarmUpBytes = std::uint64_t{512} << 10;
 
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+  Services& services;
+  std::array<State, 2> states;  ///< of the lane's own queue, of its detour
 };
+/// Queues a reduction by troupe's own kernels.
+Result<void> combine(const Combined& combined, const Call& call, Primitives& library);
+/// Queues the copy of a queue's own count to a result cell.
+Result<void> give_count(const Operand& cell, const Call& call, Primitives& library);
+template <class K>
+Result<void> sort_segments(const primitives::SegmentedSort& op, const Call& call,
+                           Primitives& library);
+Result<void> warm_up_sorts(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                           const Call& call, Primitives& library);
+Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library);
+Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library);
+Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                           const Call& call, Primitives& library);
+Result<void> warm_up_transforms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library);
+Result<void> warm_up_histograms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library);
+Result<void> warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges, const Call& call,
+                          Primitives& library);
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const primitives::Sort& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Reduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ArgReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SegmentedReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Scan& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SelectNonzero& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SelectFlagged& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::PartitionFlagged& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Unique& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ReduceByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::RunLengthEncode& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::ScanByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::SegmentedSort& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Merge& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Transform& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::TransformPairs& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::Convert& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::TransformReduce& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::CopyBatched& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::NonTrivialRuns& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::UniqueByKey& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::PartitionThreeWay& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::HistogramEven& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::HistogramRange& op, const Call& call, Primitives& library);
+Result<void> run(const primitives::AdjacentDifference& op, const Call& call, Primitives& library);
 
 template <class Algorithm>
 Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
@@ -138,7 +142,7 @@ Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
   kernels::Temporary temporary;
   if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
   auto& own = state(queue);
-  TROUPE_CUDA_PROPAGATE(own.memory.reserve(services_, queue, State::kCountBytes + temporary.bytes));
+  TROUPE_CUDA_PROPAGATE(own.memory.reserve(services, queue, State::kCountBytes + temporary.bytes));
   temporary.memory = own.temporary();
   if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
   return {};

@@ -5,11 +5,11 @@ namespace troupe::host::cpu {
 using primitives::Neighbour;
 
 /// In the order in which nothing is overwritten before it is read, if y is x.
-Result<void> Primitives::run(const primitives::AdjacentDifference& op, const Call& call) {
+Result<void> run(const primitives::AdjacentDifference& op, const Call& call, Primitives& library) {
   return with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
-    return services_.submit(call, [n = op.n, neighbour = op.neighbour, x = call.at<const S>(op.x),
-                                   y = call.at<S>(op.y)] {
+    return library.services.submit(call, [n = op.n, neighbour = op.neighbour,
+                                          x = call.at<const S>(op.x), y = call.at<S>(op.y)] {
       if (n == 0) return;
       if (neighbour == Neighbour::left) {
         for (std::int64_t i = n - 1; i > 0; --i) y[i] = x[i] - x[i - 1];

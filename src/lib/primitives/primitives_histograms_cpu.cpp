@@ -31,22 +31,23 @@ std::function<void()> counting(const T* x, std::int64_t n, Channels channels, Bi
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::HistogramEven& op, const Call& call) {
+Result<void> run(const primitives::HistogramEven& op, const Call& call, Primitives& library) {
   return with_sample(op.dtype, [&]<class T>(T) {
     using L = primitives::LevelOf<T>;
-    return services_.submit(
+    return library.services.submit(
         call, counting(call.at<const T>(op.x), op.n, op.channels,
                        EvenBins<L>(level<L>(op.lower), level<L>(op.upper), op.bins), op.count_dtype,
                        call.at<std::byte>(op.counts)));
   });
 }
 
-Result<void> Primitives::run(const primitives::HistogramRange& op, const Call& call) {
+Result<void> run(const primitives::HistogramRange& op, const Call& call, Primitives& library) {
   return with_sample(op.dtype, [&]<class T>(T) {
     using L = primitives::LevelOf<T>;
-    return services_.submit(call, counting(call.at<const T>(op.x), op.n, op.channels,
-                                           RangeBins<L>(call.at<const L>(op.levels), op.bins),
-                                           op.count_dtype, call.at<std::byte>(op.counts)));
+    return library.services.submit(
+        call, counting(call.at<const T>(op.x), op.n, op.channels,
+                       RangeBins<L>(call.at<const L>(op.levels), op.bins), op.count_dtype,
+                       call.at<std::byte>(op.counts)));
   });
 }
 

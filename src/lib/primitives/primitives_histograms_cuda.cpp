@@ -12,29 +12,28 @@ kernels::Samples<T> samples_of(const Op& op, const Call& call) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::HistogramEven& op, const Call& call) {
+Result<void> run(const primitives::HistogramEven& op, const Call& call, Primitives& library) {
   return with_sample(op.dtype, [&]<class T>(T) -> Result<void> {
     using L = primitives::LevelOf<T>;
     const EvenBins<L> bins(level<L>(op.lower), level<L>(op.upper), op.bins);
     TROUPE_CUDA_TRY(
-        kernels::histogram(services_.launch(call.queue()), samples_of<T>(op, call), bins));
+        kernels::histogram(library.services.launch(call.queue()), samples_of<T>(op, call), bins));
     return {};
   });
 }
 
-Result<void> Primitives::run(const primitives::HistogramRange& op, const Call& call) {
+Result<void> run(const primitives::HistogramRange& op, const Call& call, Primitives& library) {
   return with_sample(op.dtype, [&]<class T>(T) -> Result<void> {
     using L = primitives::LevelOf<T>;
     const RangeBins<L> bins(call.at<const L>(op.levels), op.bins);
     TROUPE_CUDA_TRY(
-        kernels::histogram(services_.launch(call.queue()), samples_of<T>(op, call), bins));
+        kernels::histogram(library.services.launch(call.queue()), samples_of<T>(op, call), bins));
     return {};
   });
 }
 
-Result<void> Primitives::warm_up_histograms(DType dtype, std::int64_t n,
-                                            const std::array<Operand, 4>& ranges,
-                                            const Call& call) {
+Result<void> warm_up_histograms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library) {
   const auto& [a, b, c, d] = ranges;
   std::array<std::byte, 8> one{};
   TROUPE_CUDA_PROPAGATE(
@@ -44,8 +43,8 @@ Result<void> Primitives::warm_up_histograms(DType dtype, std::int64_t n,
         return {};
       }));
   TROUPE_CUDA_PROPAGATE(
-      run(primitives::HistogramEven{dtype, DType::u32, {}, 1, n, {}, one, a, c}, call));
-  return run(primitives::HistogramRange{dtype, DType::u32, {}, 1, n, a, b, c}, call);
+      run(primitives::HistogramEven{dtype, DType::u32, {}, 1, n, {}, one, a, c}, call, library));
+  return run(primitives::HistogramRange{dtype, DType::u32, {}, 1, n, a, b, c}, call, library);
 }
 
 }  // namespace troupe::host::cuda

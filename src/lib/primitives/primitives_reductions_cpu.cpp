@@ -62,19 +62,19 @@ std::int64_t place_of(Extreme extreme, std::int64_t n, const T* x) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+Result<void> run(const primitives::Reduce& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
                result = call.at<T>(op.result)] { *result = reduce_range(reduction, x, x + n); });
   });
 }
 
-Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
+Result<void> run(const primitives::ArgReduce& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
-                                   value = call.at<T>(op.value),
-                                   index = call.at<std::int64_t>(op.index)] {
+    return library.services.submit(call, [n = op.n, extreme = op.extreme,
+                                          x = call.at<const T>(op.x), value = call.at<T>(op.value),
+                                          index = call.at<std::int64_t>(op.index)] {
       *index = n == 0 ? -1 : place_of(extreme, n, x);
       if (n != 0) {
         *value = x[*index];
@@ -85,9 +85,9 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
   });
 }
 
-Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& call) {
+Result<void> run(const primitives::SegmentedReduce& op, const Call& call, Primitives& library) {
   return with_countable(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call,
         [n = op.n, segments = op.segments, reduction = op.reduction, x = call.at<const T>(op.x),
          offsets = call.at<const std::int64_t>(op.offsets), result = call.at<T>(op.result)] {

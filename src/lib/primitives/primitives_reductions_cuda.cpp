@@ -8,12 +8,12 @@ namespace troupe::host::cuda {
 using primitives::Extreme;
 using primitives::ReduceOp;
 
-Result<void> Primitives::combine(const Combined& combined, const Call& call) {
-  auto& own = state(call.queue());
+Result<void> combine(const Combined& combined, const Call& call, Primitives& library) {
+  auto& own = library.state(call.queue());
   TROUPE_CUDA_PROPAGATE(own.memory.reserve(
-      services_, call.queue(),
-      State::kCountBytes + kernels::kMostPartialResults * sizeof(std::uint64_t)));
-  const auto launch = services_.launch(call.queue());
+      library.services, call.queue(),
+      Primitives::State::kCountBytes + kernels::kMostPartialResults * sizeof(std::uint64_t)));
+  const auto launch = library.services.launch(call.queue());
   const auto n = static_cast<std::uint64_t>(combined.n);
   const auto how = [&]<class T>(T) {
     return kernels::Reducing<T>{combination(combined.reduction), neutral<T>(combined.reduction),
@@ -34,20 +34,22 @@ Result<void> Primitives::combine(const Combined& combined, const Call& call) {
 }
 
 /// Sums are CUB's; its kernels for every other reduction and type would be many.
-Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+Result<void> run(const primitives::Reduce& op, const Call& call, Primitives& library) {
   if (op.reduction != ReduceOp::sum || primitives::kNarrowFloats.has(op.dtype))
-    return combine({op.dtype, op.reduction, op.n, op.x, op.result}, call);
-  const auto stream = services_.stream(call.queue());
+    return combine({op.dtype, op.reduction, op.n, op.x, op.result}, call, library);
+  const auto stream = library.services.stream(call.queue());
   return with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
-    return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      return kernels::sum(temporary, stream, op.n, call.at<const S>(op.x), call.at<S>(op.result));
-    });
+    return library.queue_algorithm(
+        call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
+          return kernels::sum(temporary, stream, op.n, call.at<const S>(op.x),
+                              call.at<S>(op.result));
+        });
   });
 }
 
-Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const primitives::ArgReduce& op, const Call& call, Primitives& library) {
+  const auto stream = library.services.stream(call.queue());
   const bool largest_wanted = op.extreme == Extreme::max;
   std::uint64_t initial = 0;
   TROUPE_CUDA_PROPAGATE(with_ordered(op.dtype, [&]<class T>(T) -> Result<void> {
@@ -56,23 +58,24 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
     return {};
   }));
   return with_word(op.dtype, [&]<class U>(U) {
-    return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      return kernels::find_extreme(temporary, stream, op.n, call.at<const U>(op.x),
-                                   meaning(op.dtype), largest_wanted, static_cast<U>(initial),
-                                   call.at<U>(op.value), call.at<std::int64_t>(op.index));
-    });
+    return library.queue_algorithm(
+        call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
+          return kernels::find_extreme(temporary, stream, op.n, call.at<const U>(op.x),
+                                       meaning(op.dtype), largest_wanted, static_cast<U>(initial),
+                                       call.at<U>(op.value), call.at<std::int64_t>(op.index));
+        });
   });
 }
 
-Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& call) {
+Result<void> run(const primitives::SegmentedReduce& op, const Call& call, Primitives& library) {
   if (op.segments == 0) return {};
-  const auto stream = services_.stream(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const kernels::Segments segments{op.n, op.segments, call.at<const std::int64_t>(op.offsets)};
   return with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
     const Combine<S> combine_two{op.reduction, std::is_signed_v<T>};
     const auto initial = static_cast<S>(neutral<T>(op.reduction));
-    return queue_algorithm(
+    return library.queue_algorithm(
         call.queue(), "cub::DeviceSegmentedReduce", [&](kernels::Temporary& temporary) {
           return kernels::segmented_reduce(temporary, stream, segments, call.at<const S>(op.x),
                                            combine_two, initial, call.at<S>(op.result));
@@ -80,15 +83,15 @@ Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& 
   });
 }
 
-Result<void> Primitives::warm_up_reductions(DType dtype, std::int64_t n,
-                                            const std::array<Operand, 4>& ranges,
-                                            const Call& call) {
+Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library) {
   const auto& [a, b, c, d] = ranges;
   for (const auto reduction : {ReduceOp::sum, ReduceOp::min})
-    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
-  TROUPE_CUDA_PROPAGATE(run(primitives::ArgReduce{dtype, Extreme::min, 0, n, a, c, d}, call));
+    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call, library));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::ArgReduce{dtype, Extreme::min, 0, n, a, c, d}, call, library));
   if (primitives::kNarrowFloats.has(dtype)) return {};
-  return run(primitives::SegmentedReduce{dtype, ReduceOp::sum, 0, n, 1, a, b, c}, call);
+  return run(primitives::SegmentedReduce{dtype, ReduceOp::sum, 0, n, 1, a, b, c}, call, library);
 }
 
 }  // namespace troupe::host::cuda

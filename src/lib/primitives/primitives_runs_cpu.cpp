@@ -13,30 +13,31 @@ std::int64_t end_of_run(const T* x, std::int64_t n, std::int64_t begin) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::NonTrivialRuns& op, const Call& call) {
+Result<void> run(const primitives::NonTrivialRuns& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
-                                   offsets = call.at<std::int64_t>(op.offsets),
-                                   lengths = call.at<std::int64_t>(op.lengths),
-                                   count = call.at<std::int64_t>(op.count)] {
-      std::int64_t found = 0;
-      for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
-        end = end_of_run(x, n, begin);
-        if (end - begin < 2) continue;
-        if (found < capacity) {
-          offsets[found] = begin;
-          lengths[found] = end - begin;
-        }
-        ++found;
-      }
-      *count = found;
-    });
+    return library.services.submit(
+        call,
+        [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
+         offsets = call.at<std::int64_t>(op.offsets), lengths = call.at<std::int64_t>(op.lengths),
+         count = call.at<std::int64_t>(op.count)] {
+          std::int64_t found = 0;
+          for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
+            end = end_of_run(x, n, begin);
+            if (end - begin < 2) continue;
+            if (found < capacity) {
+              offsets[found] = begin;
+              lengths[found] = end - begin;
+            }
+            ++found;
+          }
+          *count = found;
+        });
   });
 }
 
-Result<void> Primitives::run(const primitives::UniqueByKey& op, const Call& call) {
+Result<void> run(const primitives::UniqueByKey& op, const Call& call, Primitives& library) {
   const auto with_values = [&]<class K, class V>(K, V) {
-    return services_.submit(
+    return library.services.submit(
         call,
         [n = op.n, capacity = op.capacity, keys = call.at<const K>(op.keys),
          values = call.at<const V>(op.values), unique_keys = call.at<K>(op.unique_keys),
@@ -56,7 +57,7 @@ Result<void> Primitives::run(const primitives::UniqueByKey& op, const Call& call
   });
 }
 
-Result<void> Primitives::run(const primitives::PartitionThreeWay& op, const Call& call) {
+Result<void> run(const primitives::PartitionThreeWay& op, const Call& call, Primitives& library) {
   return with_word(op.dtype, [&]<class T>(T) {
     struct Range {
       T* elements;
@@ -67,7 +68,7 @@ Result<void> Primitives::run(const primitives::PartitionThreeWay& op, const Call
         ++found;
       }
     };
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, x = call.at<const T>(op.x),
                first_flags = call.at<const std::uint8_t>(op.first_flags),
                second_flags = call.at<const std::uint8_t>(op.second_flags),

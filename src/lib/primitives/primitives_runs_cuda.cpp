@@ -3,42 +3,42 @@
 
 namespace troupe::host::cuda {
 
-Result<void> Primitives::run(const primitives::NonTrivialRuns& op, const Call& call) {
-  const auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const primitives::NonTrivialRuns& op, const Call& call, Primitives& library) {
+  const auto& own = library.state(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const auto keys = keys_at(op.x, op.dtype, call);
   auto* const offsets = call.at<std::int64_t>(op.offsets);
   auto* const lengths = call.at<std::int64_t>(op.lengths);
-  TROUPE_CUDA_PROPAGATE(
-      queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+  TROUPE_CUDA_PROPAGATE(library.queue_algorithm(
+      call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
         return kernels::find_long_runs(temporary, stream, op.n, keys, op.capacity, offsets,
                                        own.count());
       }));
-  TROUPE_CUDA_PROPAGATE(
-      queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+  TROUPE_CUDA_PROPAGATE(library.queue_algorithm(
+      call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
         return kernels::measure_long_runs(temporary, stream, op.n, keys, op.capacity, offsets,
                                           lengths, own.count());
       }));
-  return give_count(op.count, call);
+  return give_count(op.count, call, library);
 }
 
-Result<void> Primitives::run(const primitives::UniqueByKey& op, const Call& call) {
-  const auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const primitives::UniqueByKey& op, const Call& call, Primitives& library) {
+  const auto& own = library.state(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const auto keys = keys_at(op.keys, op.dtype, call);
   const kernels::UniqueKeys unique{call.at<const std::byte>(op.values), op.value_bytes, op.capacity,
                                    call.at<std::byte>(op.unique_keys),
                                    call.at<std::byte>(op.first_values)};
-  TROUPE_CUDA_PROPAGATE(
-      queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+  TROUPE_CUDA_PROPAGATE(library.queue_algorithm(
+      call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
         return kernels::unique_by_key(temporary, stream, op.n, keys, unique, own.count());
       }));
-  return give_count(op.count, call);
+  return give_count(op.count, call, library);
 }
 
-Result<void> Primitives::run(const primitives::PartitionThreeWay& op, const Call& call) {
-  const auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const primitives::PartitionThreeWay& op, const Call& call, Primitives& library) {
+  const auto& own = library.state(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const kernels::ThreeWays ways{
       call.at<const std::byte>(op.x),
       size_of(op.dtype),
@@ -46,8 +46,8 @@ Result<void> Primitives::run(const primitives::PartitionThreeWay& op, const Call
       call.at<const std::uint8_t>(op.second_flags),
       {call.at<std::byte>(op.first), call.at<std::byte>(op.second), call.at<std::byte>(op.rest)},
       {op.first_capacity, op.second_capacity, op.rest_capacity}};
-  TROUPE_CUDA_PROPAGATE(
-      queue_algorithm(call.queue(), "cub::DevicePartition", [&](kernels::Temporary& temporary) {
+  TROUPE_CUDA_PROPAGATE(library.queue_algorithm(
+      call.queue(), "cub::DevicePartition", [&](kernels::Temporary& temporary) {
         return kernels::partition_three_way(temporary, stream, op.n, ways, own.count());
       }));
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.counts), own.count(),
@@ -56,14 +56,15 @@ Result<void> Primitives::run(const primitives::PartitionThreeWay& op, const Call
 }
 
 /// One set of kernels serves all types.
-Result<void> Primitives::warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges,
-                                      const Call& call) {
+Result<void> warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges, const Call& call,
+                          Primitives& library) {
   const auto& [a, b, c, d] = ranges;
   TROUPE_CUDA_PROPAGATE(
-      run(primitives::NonTrivialRuns{DType::u32, OnFailure::report, 0, n, n, a, b, c, d}, call));
+      run(primitives::NonTrivialRuns{DType::u32, OnFailure::report, 0, n, n, a, b, c, d}, call,
+          library));
   return run(primitives::PartitionThreeWay{DType::u32, OnFailure::report, 0, n, 0, 0, 0, a, b, b, c,
                                            c, c, d},
-             call);
+             call, library);
 }
 
 }  // namespace troupe::host::cuda

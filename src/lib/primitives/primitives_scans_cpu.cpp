@@ -28,9 +28,9 @@ void scan_range(std::int64_t n, const T* x, T* y, Scanning scanning,
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
+Result<void> run(const primitives::Scan& op, const Call& call, Primitives& library) {
   return with_countable(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, scanning = op.scanning, x = call.at<const T>(op.x), y = call.at<T>(op.y),
                combine = Combine<ScanSum<T>>{op.reduction, std::is_signed_v<T>},
                initial = ScalarValue<T>(op.initial, call)] {
@@ -39,10 +39,10 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::ScanByKey& op, const Call& call) {
+Result<void> run(const primitives::ScanByKey& op, const Call& call, Primitives& library) {
   return with_countable(op.dtype, [&]<class K>(K) {
     return with_countable(op.value_dtype, [&]<class V>(V) {
-      return services_.submit(
+      return library.services.submit(
           call, [n = op.n, scanning = op.scanning, keys = call.at<const K>(op.keys),
                  values = call.at<const V>(op.values), results = call.at<V>(op.results),
                  combine = Combine<ScanSum<V>>{op.reduction, std::is_signed_v<V>},

@@ -23,9 +23,9 @@ kernels::Scanned<Summand<T>> scanned(const Op& op, const Call& call) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
+Result<void> run(const primitives::Scan& op, const Call& call, Primitives& library) {
   if (op.n == 0) return {};
-  const auto stream = services_.stream(call.queue());
+  const auto stream = library.services.stream(call.queue());
   return with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
     const auto* const x = call.at<const S>(op.x);
@@ -33,42 +33,45 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
     const auto how = scanned<T>(op, call);
     if constexpr (std::is_integral_v<T>) {
       if (op.reduction == ReduceOp::sum && how.initial.is_zero_value()) {
-        return queue_algorithm(call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
-          return how.exclusive ? kernels::exclusive_sum(temporary, stream, op.n, x, y)
-                               : kernels::inclusive_sum(temporary, stream, op.n, x, y);
-        });
+        return library.queue_algorithm(
+            call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
+              return how.exclusive ? kernels::exclusive_sum(temporary, stream, op.n, x, y)
+                                   : kernels::inclusive_sum(temporary, stream, op.n, x, y);
+            });
       }
     }
-    return queue_algorithm(call.queue(), "a scan", [&](kernels::Temporary& temporary) {
+    return library.queue_algorithm(call.queue(), "a scan", [&](kernels::Temporary& temporary) {
       return kernels::scan(temporary, stream, op.n, x, how, y);
     });
   });
 }
 
-Result<void> Primitives::run(const primitives::ScanByKey& op, const Call& call) {
+Result<void> run(const primitives::ScanByKey& op, const Call& call, Primitives& library) {
   if (op.n == 0) return {};
-  const auto stream = services_.stream(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const auto keys = keys_at(op.keys, op.dtype, call);
   return with_countable(op.value_dtype, [&]<class T>(T) {
     using S = Summand<T>;
     const auto how = scanned<T>(op, call);
-    return queue_algorithm(call.queue(), "a scan by key", [&](kernels::Temporary& temporary) {
-      return kernels::scan_by_key(temporary, stream, op.n, keys, call.at<const S>(op.values), how,
-                                  call.at<S>(op.results));
-    });
+    return library.queue_algorithm(
+        call.queue(), "a scan by key", [&](kernels::Temporary& temporary) {
+          return kernels::scan_by_key(temporary, stream, op.n, keys, call.at<const S>(op.values),
+                                      how, call.at<S>(op.results));
+        });
   });
 }
 
-Result<void> Primitives::warm_up_scans(DType dtype, std::int64_t n,
-                                       const std::array<Operand, 4>& ranges, const Call& call) {
+Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                           const Call& call, Primitives& library) {
   const auto& [a, b, c, d] = ranges;
   for (const auto scanning : {Scanning::inclusive, Scanning::exclusive}) {
     for (const auto reduction : {ReduceOp::sum, ReduceOp::max})
-      TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, reduction, n, a, c, {}}, call));
+      TROUPE_CUDA_PROPAGATE(
+          run(primitives::Scan{dtype, scanning, reduction, n, a, c, {}}, call, library));
   }
   return run(
       primitives::ScanByKey{DType::u32, dtype, Scanning::inclusive, ReduceOp::sum, n, a, b, c, {}},
-      call);
+      call, library);
 }
 
 }  // namespace troupe::host::cuda

@@ -7,26 +7,27 @@
 
 namespace troupe::host::cpu {
 
-Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
+Result<void> run(const primitives::SelectNonzero& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
-                                   indices = call.at<std::int64_t>(op.indices),
-                                   count = call.at<std::int64_t>(op.count)] {
-      std::int64_t found = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        if (number(x[i]) == 0) continue;
-        if (found < capacity) indices[found] = i;
-        ++found;
-      }
-      if (found < capacity) std::fill_n(indices + found, capacity - found, std::int64_t{-1});
-      *count = found;
-    });
+    return library.services.submit(
+        call,
+        [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
+         indices = call.at<std::int64_t>(op.indices), count = call.at<std::int64_t>(op.count)] {
+          std::int64_t found = 0;
+          for (std::int64_t i = 0; i < n; ++i) {
+            if (number(x[i]) == 0) continue;
+            if (found < capacity) indices[found] = i;
+            ++found;
+          }
+          if (found < capacity) std::fill_n(indices + found, capacity - found, std::int64_t{-1});
+          *count = found;
+        });
   });
 }
 
-Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& call) {
+Result<void> run(const primitives::SelectFlagged& op, const Call& call, Primitives& library) {
   return with_word(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                flags = call.at<const std::uint8_t>(op.flags), selected = call.at<T>(op.selected),
                count = call.at<std::int64_t>(op.count)] {
@@ -41,9 +42,9 @@ Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& ca
   });
 }
 
-Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call& call) {
+Result<void> run(const primitives::PartitionFlagged& op, const Call& call, Primitives& library) {
   return with_word(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, x = call.at<const T>(op.x), flags = call.at<const std::uint8_t>(op.flags),
                y = call.at<T>(op.y), count = call.at<std::int64_t>(op.count)] {
           std::int64_t found = 0, behind = n;
@@ -53,9 +54,9 @@ Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call&
   });
 }
 
-Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
+Result<void> run(const primitives::Unique& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                selected = call.at<T>(op.selected), count = call.at<std::int64_t>(op.count)] {
           std::int64_t found = 0;
@@ -84,10 +85,10 @@ std::int64_t find_runs(std::int64_t n, const T* x, Found found) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call) {
+Result<void> run(const primitives::ReduceByKey& op, const Call& call, Primitives& library) {
   return with_countable(op.dtype, [&]<class K>(K) {
     return with_integer(op.value_dtype, [&]<class V>(V) {
-      return services_.submit(
+      return library.services.submit(
           call,
           [n = op.n, capacity = op.capacity, keys = call.at<const K>(op.keys),
            values = call.at<const Summand<V>>(op.values),
@@ -106,9 +107,9 @@ Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call
   });
 }
 
-Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& call) {
+Result<void> run(const primitives::RunLengthEncode& op, const Call& call, Primitives& library) {
   return with_ordered(op.dtype, [&]<class T>(T) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                values = call.at<T>(op.values), lengths = call.at<std::int64_t>(op.lengths),
                count = call.at<std::int64_t>(op.count)] {

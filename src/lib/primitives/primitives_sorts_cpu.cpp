@@ -43,9 +43,9 @@ Unsigned<K> mask_of(const primitives::Sort& op) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
+Result<void> run(const primitives::Sort& op, const Call& call, Primitives& library) {
   return with_pair(op, [&]<class K, class V>(K, V) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, before = Before<K>{op.order, mask_of<K>(op)},
                keys = call.at<const K>(op.keys), sorted_keys = call.at<K>(op.sorted_keys),
                values = call.at<const V>(op.values), sorted_values = call.at<V>(op.sorted_values)] {
@@ -56,9 +56,9 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::SegmentedSort& op, const Call& call) {
+Result<void> run(const primitives::SegmentedSort& op, const Call& call, Primitives& library) {
   return with_pair(op, [&]<class K, class V>(K, V) {
-    return services_.submit(
+    return library.services.submit(
         call, [n = op.n, segments = op.segments, before = Before<K>{op.order},
                offsets = call.at<const std::int64_t>(op.offsets), keys = call.at<const K>(op.keys),
                sorted_keys = call.at<K>(op.sorted_keys), values = call.at<const V>(op.values),
@@ -78,9 +78,9 @@ Result<void> Primitives::run(const primitives::SegmentedSort& op, const Call& ca
   });
 }
 
-Result<void> Primitives::run(const primitives::Merge& op, const Call& call) {
+Result<void> run(const primitives::Merge& op, const Call& call, Primitives& library) {
   return with_pair(op, [&]<class K, class V>(K, V) {
-    return services_.submit(
+    return library.services.submit(
         call, [n_a = op.n_a, n_b = op.n_b, before = Before<K>{op.order}, a = call.at<const K>(op.a),
                b = call.at<const K>(op.b), values_a = call.at<const V>(op.values_a),
                values_b = call.at<const V>(op.values_b), merged = call.at<K>(op.merged),

@@ -29,9 +29,9 @@ Result<void> with_value(std::uint32_t value_bytes, Visit&& visit) {
 
 }  // namespace
 
-Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
+Result<void> run(const primitives::Sort& op, const Call& call, Primitives& library) {
   if (op.n == 0) return {};
-  const auto stream = services_.stream(call.queue());
+  const auto stream = library.services.stream(call.queue());
   const auto end = op.end_bit == 0 ? 8 * size_of(op.dtype) : op.end_bit;
   const kernels::Bits bits{static_cast<int>(op.begin_bit), static_cast<int>(end)};
   const auto order = key_order(op.dtype, op.order);
@@ -39,12 +39,12 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
     const auto* const keys = call.at<const K>(op.keys);
     auto* const sorted_keys = call.at<K>(op.sorted_keys);
     if (op.value_bytes == 0) {
-      return queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
+      return library.queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
         return kernels::sort_keys(temporary, stream, op.n, bits, order, keys, sorted_keys);
       });
     }
     return with_value(op.value_bytes, [&]<class V>(V) {
-      return queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
+      return library.queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
         return kernels::sort_pairs(temporary, stream, op.n, bits, order, keys, sorted_keys,
                                    call.at<const V>(op.values), call.at<V>(op.sorted_values));
       });
@@ -55,9 +55,10 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
 /// All keys are sorted, and the places where they come from with them. Then these places are sorted
 /// by their segments: as that sort is stable, each segment's are in the order of their keys.
 template <class K>
-Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, const Call& call) {
+Result<void> sort_segments(const primitives::SegmentedSort& op, const Call& call,
+                           Primitives& library) {
   using Places = std::uint32_t;
-  const auto launch = services_.launch(call.queue());
+  const auto launch = library.services.launch(call.queue());
   const auto n = static_cast<std::uint64_t>(op.n),
              segments = static_cast<std::uint64_t>(op.segments);
   const kernels::Offsets offsets{call.at<const std::int64_t>(op.offsets), segments};
@@ -85,10 +86,10 @@ Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, cons
     return failure(status, kSortName);
   constexpr std::uint64_t kAligned = 256;
   const auto range_bytes = (n * sizeof(Places) + kAligned - 1) / kAligned * kAligned;
-  auto& own = state(call.queue());
+  auto& own = library.state(call.queue());
   TROUPE_CUDA_PROPAGATE(own.memory.reserve(
-      services_, call.queue(),
-      State::kCountBytes + 4 * range_bytes + std::max(by_key.bytes, by_segment.bytes)));
+      library.services, call.queue(),
+      Primitives::State::kCountBytes + 4 * range_bytes + std::max(by_key.bytes, by_segment.bytes)));
   auto* next = static_cast<std::byte*>(own.temporary());
   for (auto** const range : {&from, &places, &numbers, &sorted_numbers}) {
     *range = reinterpret_cast<Places*>(next);
@@ -111,38 +112,42 @@ Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, cons
   });
 }
 
-Result<void> Primitives::run(const primitives::SegmentedSort& op, const Call& call) {
+Result<void> run(const primitives::SegmentedSort& op, const Call& call, Primitives& library) {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (op.n >= kMost || op.segments >= kMost)
     return Error{Errc::unsupported, 0, "2^32 - 1 keys or segments"};
   if (op.n == 0) return {};
-  return with_word(op.dtype, [&]<class K>(K) { return sort_segments<K>(op, call); });
+  return with_word(op.dtype, [&]<class K>(K) { return sort_segments<K>(op, call, library); });
 }
 
-Result<void> Primitives::run(const primitives::Merge& op, const Call& call) {
+Result<void> run(const primitives::Merge& op, const Call& call, Primitives& library) {
   return with_word(op.dtype, [&]<class K>(K) {
     return with_value(op.value_bytes, [&]<class V>(V) -> Result<void> {
       const kernels::Pairs<K, V> a{static_cast<std::uint64_t>(op.n_a), call.at<const K>(op.a),
                                    call.at<const V>(op.values_a)};
       const kernels::Pairs<K, V> b{static_cast<std::uint64_t>(op.n_b), call.at<const K>(op.b),
                                    call.at<const V>(op.values_b)};
-      TROUPE_CUDA_TRY(kernels::merge(services_.launch(call.queue()), key_order(op.dtype, op.order),
-                                     a, b, call.at<K>(op.merged), call.at<V>(op.merged_values)));
+      TROUPE_CUDA_TRY(kernels::merge(library.services.launch(call.queue()),
+                                     key_order(op.dtype, op.order), a, b, call.at<K>(op.merged),
+                                     call.at<V>(op.merged_values)));
       return {};
     });
   });
 }
 
-Result<void> Primitives::warm_up_sorts(DType dtype, std::int64_t n,
-                                       const std::array<Operand, 4>& ranges, const Call& call) {
+Result<void> warm_up_sorts(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                           const Call& call, Primitives& library) {
   const auto& [a, b, c, d] = ranges;
   for (const auto order : {Order::ascending, Order::descending}) {
     for (const std::uint32_t value_bytes : {0, 4, 8}) {
-      TROUPE_CUDA_PROPAGATE(run(primitives::Sort{dtype, order, value_bytes, n, a, b, c, d}, call));
       TROUPE_CUDA_PROPAGATE(
-          run(primitives::SegmentedSort{dtype, order, value_bytes, n, 1, a, b, a, c, d}, call));
+          run(primitives::Sort{dtype, order, value_bytes, n, a, b, c, d}, call, library));
       TROUPE_CUDA_PROPAGATE(
-          run(primitives::Merge{dtype, order, value_bytes, n / 2, n / 2, a, a, b, b, c, d}, call));
+          run(primitives::SegmentedSort{dtype, order, value_bytes, n, 1, a, b, a, c, d}, call,
+              library));
+      TROUPE_CUDA_PROPAGATE(
+          run(primitives::Merge{dtype, order, value_bytes, n / 2, n / 2, a, a, b, b, c, d}, call,
+              library));
     }
   }
   return {};

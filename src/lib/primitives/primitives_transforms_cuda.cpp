@@ -8,8 +8,8 @@ using primitives::kNarrowFloats;
 using primitives::ReduceOp;
 using primitives::Unary;
 
-Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const primitives::Transform& op, const Call& call, Primitives& library) {
+  const auto launch = library.services.launch(call.queue());
   const auto n = static_cast<std::uint64_t>(op.n);
   if (kNarrowFloats.has(op.dtype)) {
     TROUPE_CUDA_TRY(kernels::transform(launch, op.op, n, narrow_float(op.dtype),
@@ -23,8 +23,8 @@ Result<void> Primitives::run(const primitives::Transform& op, const Call& call) 
   });
 }
 
-Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& call) {
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const primitives::TransformPairs& op, const Call& call, Primitives& library) {
+  const auto launch = library.services.launch(call.queue());
   const auto n = static_cast<std::uint64_t>(op.n);
   if (kNarrowFloats.has(op.dtype)) {
     TROUPE_CUDA_TRY(kernels::transform(
@@ -39,9 +39,9 @@ Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& c
   });
 }
 
-Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
+Result<void> run(const primitives::Convert& op, const Call& call, Primitives& library) {
   using Narrow = std::uint16_t;
-  const auto launch = services_.launch(call.queue());
+  const auto launch = library.services.launch(call.queue());
   const auto n = static_cast<std::uint64_t>(op.n);
   const bool from_narrow = kNarrowFloats.has(op.dtype), to_narrow = kNarrowFloats.has(op.y_dtype);
   const auto from = narrow_float(op.dtype), to = narrow_float(op.y_dtype);
@@ -70,12 +70,12 @@ Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::TransformReduce& op, const Call& call) {
-  return combine({op.dtype, op.reduction, op.n, op.x, op.result, true, op.op}, call);
+Result<void> run(const primitives::TransformReduce& op, const Call& call, Primitives& library) {
+  return combine({op.dtype, op.reduction, op.n, op.x, op.result, true, op.op}, call, library);
 }
 
-Result<void> Primitives::run(const primitives::CopyBatched& op, const Call& call) {
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const primitives::CopyBatched& op, const Call& call, Primitives& library) {
+  const auto launch = library.services.launch(call.queue());
   kernels::Copies copies;
   const auto count = static_cast<std::size_t>(op.batch);
   for (std::size_t i = 0; i < count; ++i) {
@@ -92,20 +92,21 @@ Result<void> Primitives::run(const primitives::CopyBatched& op, const Call& call
   return {};
 }
 
-Result<void> Primitives::warm_up_transforms(DType dtype, std::int64_t n,
-                                            const std::array<Operand, 4>& ranges,
-                                            const Call& call) {
+Result<void> warm_up_transforms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                const Call& call, Primitives& library) {
   const auto& [a, b, c, d] = ranges;
-  TROUPE_CUDA_PROPAGATE(run(primitives::Transform{dtype, Unary::absolute, 0, n, a, c}, call));
-  TROUPE_CUDA_PROPAGATE(run(primitives::TransformPairs{dtype, Binary::add, 0, n, a, b, c}, call));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::Transform{dtype, Unary::absolute, 0, n, a, c}, call, library));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::TransformPairs{dtype, Binary::add, 0, n, a, b, c}, call, library));
   for (const auto y_dtype :
        {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64, DType::f16})
-    TROUPE_CUDA_PROPAGATE(run(primitives::Convert{dtype, y_dtype, n, a, c}, call));
-  TROUPE_CUDA_PROPAGATE(
-      run(primitives::TransformReduce{dtype, Unary::square, ReduceOp::sum, n, a, d}, call));
+    TROUPE_CUDA_PROPAGATE(run(primitives::Convert{dtype, y_dtype, n, a, c}, call, library));
+  TROUPE_CUDA_PROPAGATE(run(
+      primitives::TransformReduce{dtype, Unary::square, ReduceOp::sum, n, a, d}, call, library));
   kernels::Copies one;
   (void)one.add(call.at(a), call.at(d), d.bytes);
-  TROUPE_CUDA_TRY(kernels::copy(services_.launch(call.queue()), one));
+  TROUPE_CUDA_TRY(kernels::copy(library.services.launch(call.queue()), one));
   return {};
 }
 

@@ -26,7 +26,7 @@ lapack_int factor_without_pivots(std::int64_t m, std::int64_t n, T* a, std::int6
 
 }  // namespace
 
-Solver::Solver(Services& services) : services_(services) {
+Solver::Solver(Services& its_services) : services(its_services) {
   ::openblas_set_num_threads(std::max(1, services.threads()));  // whether blas is open or not
   // What is not a number comes out of a factorisation as it does elsewhere.
   LAPACKE_set_nancheck(0);
@@ -41,17 +41,17 @@ Dependencies Solver::stands_on() const {
       {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
 }
 
-Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
+Result<void> run(const solver::Potrf& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+    return library.queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
       return factor_definite(op.uplo, op.n, a, op.lda);
     });
   });
 }
 
-Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
+Result<void> run(const solver::Potrs& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
-    return queue_silent(
+    return library.queue_silent(
         call, op.n == 0 || op.nrhs == 0, [op, a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
           return Lapack<T>::potrs(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), to_int(op.nrhs),
                                   a, to_int(op.lda), b, to_int(op.ldb));
@@ -59,27 +59,27 @@ Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Potri& op, const Call& call) {
+Result<void> run(const solver::Potri& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+    return library.queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
       return Lapack<T>::potri(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a, to_int(op.lda));
     });
   });
 }
 
-Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
+Result<void> run(const solver::Trtri& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+    return library.queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
       return Lapack<T>::trtri(LAPACK_COL_MAJOR, letter(op.uplo), letter(op.diagonal), to_int(op.n),
                               a, to_int(op.lda));
     });
   });
 }
 
-Result<void> Solver::run(const solver::Getrf& op, const Call& call) {
+Result<void> run(const solver::Getrf& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     auto* const pivots = op.pivots.present() ? call.at<std::int64_t>(op.pivots) : nullptr;
-    return queue_for_info(
+    return library.queue_for_info(
         call, op.info, op.m == 0 || op.n == 0, [op, pivots, a = call.at<T>(op.a)] {
           if (pivots == nullptr) return factor_without_pivots(op.m, op.n, a, op.lda);
           std::vector<lapack_int> narrow(static_cast<std::size_t>(std::min(op.m, op.n)));
@@ -91,37 +91,37 @@ Result<void> Solver::run(const solver::Getrf& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
+Result<void> run(const solver::Getrs& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
     const auto* const pivots =
         op.pivots.present() ? call.at<const std::int64_t>(op.pivots) : nullptr;
-    return queue_silent(call, op.n == 0 || op.nrhs == 0,
-                        [op, pivots, a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
-                          return Lapack<T>::getrs(LAPACK_COL_MAJOR, letter(op.transpose),
-                                                  to_int(op.n), to_int(op.nrhs), a, to_int(op.lda),
-                                                  narrowed(pivots, op.n, op.n).data(), b,
-                                                  to_int(op.ldb));
-                        });
+    return library.queue_silent(call, op.n == 0 || op.nrhs == 0,
+                                [op, pivots, a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
+                                  return Lapack<T>::getrs(
+                                      LAPACK_COL_MAJOR, letter(op.transpose), to_int(op.n),
+                                      to_int(op.nrhs), a, to_int(op.lda),
+                                      narrowed(pivots, op.n, op.n).data(), b, to_int(op.ldb));
+                                });
   });
 }
 
-Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
+Result<void> run(const solver::Sytrf& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(call, op.info, op.n == 0,
-                          [op, a = call.at<T>(op.a), pivots = call.at<std::int64_t>(op.pivots)] {
-                            std::vector<lapack_int> narrow(static_cast<std::size_t>(op.n));
-                            const auto info =
-                                Lapack<T>::sytrf(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a,
-                                                 to_int(op.lda), narrow.data());
-                            std::copy(narrow.begin(), narrow.end(), pivots);
-                            return info;
-                          });
+    return library.queue_for_info(
+        call, op.info, op.n == 0,
+        [op, a = call.at<T>(op.a), pivots = call.at<std::int64_t>(op.pivots)] {
+          std::vector<lapack_int> narrow(static_cast<std::size_t>(op.n));
+          const auto info = Lapack<T>::sytrf(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a,
+                                             to_int(op.lda), narrow.data());
+          std::copy(narrow.begin(), narrow.end(), pivots);
+          return info;
+        });
   });
 }
 
-Result<void> Solver::run(const solver::Sytri& op, const Call& call) {
+Result<void> run(const solver::Sytri& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(
+    return library.queue_for_info(
         call, op.info, op.n == 0,
         [op, a = call.at<T>(op.a), pivots = call.at<const std::int64_t>(op.pivots)] {
           return Lapack<T>::sytri(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a,
@@ -130,9 +130,9 @@ Result<void> Solver::run(const solver::Sytri& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
+Result<void> run(const solver::Laswp& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) {
-    return queue_silent(
+    return library.queue_silent(
         call, op.n == 0 || op.last < op.first,
         [op, a = call.at<T>(op.a), pivots = call.at<const std::int64_t>(op.pivots)] {
           return Lapack<T>::laswp(
@@ -142,16 +142,16 @@ Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
+Result<void> run(const solver::Sytrs& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
-    return queue_silent(call, op.n == 0 || op.nrhs == 0,
-                        [op, a = call.at<const T>(op.a),
-                         pivots = call.at<const std::int64_t>(op.pivots), b = call.at<T>(op.b)] {
-                          return Lapack<T>::sytrs(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n),
-                                                  to_int(op.nrhs), a, to_int(op.lda),
-                                                  narrowed(pivots, op.n, op.n).data(), b,
-                                                  to_int(op.ldb));
-                        });
+    return library.queue_silent(
+        call, op.n == 0 || op.nrhs == 0,
+        [op, a = call.at<const T>(op.a), pivots = call.at<const std::int64_t>(op.pivots),
+         b = call.at<T>(op.b)] {
+          return Lapack<T>::sytrs(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), to_int(op.nrhs),
+                                  a, to_int(op.lda), narrowed(pivots, op.n, op.n).data(), b,
+                                  to_int(op.ldb));
+        });
   });
 }
 

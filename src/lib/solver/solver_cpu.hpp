@@ -132,60 +132,16 @@ class Solver final
           solver::Sygvdx, solver::Sytrd, solver::Orgtr, solver::Ormtr, solver::Gebrd, solver::Orgbr,
           solver::Larft, solver::Lauum, solver::Laswp> {
  public:
-  explicit Solver(Services& services);
+  explicit Solver(Services& its_services);
   [[nodiscard]] Dependencies stands_on() const override;
 
-  Result<void> run(const solver::Potrf& op, const Call& call);
-  Result<void> run(const solver::Potrs& op, const Call& call);
-  Result<void> run(const solver::Potri& op, const Call& call);
-  Result<void> run(const solver::Trtri& op, const Call& call);
-  Result<void> run(const solver::Getrf& op, const Call& call);
-  Result<void> run(const solver::Getrs& op, const Call& call);
-  Result<void> run(const solver::Sytrf& op, const Call& call);
-  Result<void> run(const solver::Sytrs& op, const Call& call);
-  Result<void> run(const solver::Sytri& op, const Call& call);
-  Result<void> run(const solver::Laswp& op, const Call& call);
+  // For its operations.
 
-  Result<void> run(const solver::Geqrf& op, const Call& call);
-  Result<void> run(const solver::Ormqr& op, const Call& call);
-  Result<void> run(const solver::Orgqr& op, const Call& call);
-  Result<void> run(const solver::Gesv& op, const Call& call);
-  Result<void> run(const solver::Gels& op, const Call& call);
-
-  Result<void> run(const solver::Syevd& op, const Call& call);
-  Result<void> run(const solver::Syevj& op, const Call& call);
-  Result<void> run(const solver::Syevdx& op, const Call& call);
-  Result<void> run(const solver::Sygvd& op, const Call& call);
-  Result<void> run(const solver::Sygvj& op, const Call& call);
-  Result<void> run(const solver::Sygvdx& op, const Call& call);
-  Result<void> run(const solver::Geev& op, const Call& call);
-
-  Result<void> run(const solver::Gesvd& op, const Call& call);
-  Result<void> run(const solver::Gesvdj& op, const Call& call);
-  Result<void> run(const solver::Gesvdp& op, const Call& call);
-  Result<void> run(const solver::Gesvdr& op, const Call& call);
-
-  Result<void> run(const solver::PotrfBatched& op, const Call& call);
-  Result<void> run(const solver::PotrsBatched& op, const Call& call);
-  Result<void> run(const solver::SyevBatched& op, const Call& call);
-  Result<void> run(const solver::SyevjBatched& op, const Call& call);
-  Result<void> run(const solver::GesvdjBatched& op, const Call& call);
-  Result<void> run(const solver::GesvdaBatched& op, const Call& call);
-
-  Result<void> run(const solver::Sytrd& op, const Call& call);
-  Result<void> run(const solver::Orgtr& op, const Call& call);
-  Result<void> run(const solver::Ormtr& op, const Call& call);
-  Result<void> run(const solver::Gebrd& op, const Call& call);
-  Result<void> run(const solver::Orgbr& op, const Call& call);
-  Result<void> run(const solver::Larft& op, const Call& call);
-  Result<void> run(const solver::Lauum& op, const Call& call);
-
- private:
   /// Queues `work`, which fills in a Told, the value of the call; without calling it if there is
   /// nothing to work on.
   template <class Told, class Work>
   Result<void> queue(const Call& call, const Operand& cell, bool empty, Work work) {
-    return services_.submit(call, [told = call.at<Told>(cell), empty, work]() mutable {
+    return services.submit(call, [told = call.at<Told>(cell), empty, work]() mutable {
       *told = Told{};
       if (!empty) work(*told);
     });
@@ -199,23 +155,64 @@ class Solver final
   /// Where LAPACK's info says nothing that check() does not know.
   template <class Work>
   Result<void> queue_silent(const Call& call, bool empty, Work work) {
-    return services_.submit(call, [empty, work]() mutable {
+    return services.submit(call, [empty, work]() mutable {
       if (!empty) require_memory(work());
     });
   }
-  /// Gesvdj and Gesvdp.
-  template <class Told, class Op>
-  Result<void> queue_decomposition(const Op& op, const Call& call);
-  /// SyevBatched and SyevjBatched.
-  template <class Op>
-  Result<void> queue_eigenvalues(const Op& op, const Call& call);
   /// LAPACKE allocates its workspace itself.
   static lapack_int require_memory(lapack_int info) {
     if (info <= LAPACK_WORK_MEMORY_ERROR && info >= LAPACK_TRANSPOSE_MEMORY_ERROR)
       throw Exception({Errc::out_of_memory, info, "LAPACKE: no memory for its workspace"});
     return info;
   }
-  Services& services_;
+  Services& services;
 };
+/// Gesvdj and Gesvdp.
+template <class Told, class Op>
+Result<void> queue_decomposition(const Op& op, const Call& call, Solver& library);
+/// SyevBatched and SyevjBatched.
+template <class Op>
+Result<void> queue_eigenvalues(const Op& op, const Call& call, Solver& library);
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const solver::Potrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Potrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Potri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Trtri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Getrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Getrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Laswp& op, const Call& call, Solver& library);
+Result<void> run(const solver::Geqrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Ormqr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgqr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesv& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gels& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevdx& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvdx& op, const Call& call, Solver& library);
+Result<void> run(const solver::Geev& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdp& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdr& op, const Call& call, Solver& library);
+Result<void> run(const solver::PotrfBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::PotrsBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::SyevBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::SyevjBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::GesvdjBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::GesvdaBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgtr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Ormtr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gebrd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgbr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Larft& op, const Call& call, Solver& library);
+Result<void> run(const solver::Lauum& op, const Call& call, Solver& library);
 
 }  // namespace troupe::host::cpu

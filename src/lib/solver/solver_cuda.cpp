@@ -17,7 +17,7 @@ Result<void> Solver::open(Queue queue) {
   auto& opened = state(queue);
   if (!opened.handle) TROUPE_CUDA_TRY(cusolverDnCreate(opened.handle.out()));
   if (!opened.params) TROUPE_CUDA_TRY(cusolverDnCreateParams(opened.params.out()));
-  TROUPE_CUDA_TRY(cusolverDnSetStream(opened.handle.get(), services_.stream(queue)));
+  TROUPE_CUDA_TRY(cusolverDnSetStream(opened.handle.get(), services.stream(queue)));
   // A replay gives the same bits.
   TROUPE_CUDA_TRY(
       cusolverDnSetDeterministicMode(opened.handle.get(), CUSOLVER_DETERMINISTIC_RESULTS));
@@ -28,23 +28,23 @@ Result<void> Solver::open(Queue queue) {
 Result<void> Solver::reserve(Queue queue, const Needed& needed) {
   auto& own = state(queue);
   if (needed.host_bytes > 0 && (own.host.empty() || own.host.back().size() < needed.host_bytes)) {
-    if (services_.records()) return Services::not_recorded("more memory");
+    if (services.records()) return Services::not_recorded("more memory");
     const auto twice = own.host.empty() ? 0 : 2 * own.host.back().size();
     own.host.emplace_back(std::max(twice, needed.host_bytes));
   }
   own.extra_bytes = aligned(needed.extra_bytes);
-  return own.memory.reserve(services_, queue,
+  return own.memory.reserve(services, queue,
                             Needed::kAligned + own.extra_bytes + needed.device_bytes);
 }
 
 Result<void> Solver::tell_zero(const Operand& cell, std::size_t bytes, const Call& call) {
-  TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(cell), 0, bytes, services_.stream(call.queue())));
+  TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(cell), 0, bytes, services.stream(call.queue())));
   return {};
 }
 
 Result<void> Solver::tell(const Operand& cell, const Call& call) {
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(cell), state(call.queue()).info(), sizeof(std::int32_t),
-                                  cudaMemcpyDefault, services_.stream(call.queue())));
+                                  cudaMemcpyDefault, services.stream(call.queue())));
   return {};
 }
 
@@ -52,38 +52,38 @@ template <class Pivot>
 Result<void> Solver::bring_pivots(const Operand& pivots, std::int64_t count, std::int64_t order,
                                   const Call& call) {
   TROUPE_CUDA_TRY(
-      kernels::copy_pivots(services_.launch(call.queue()), call.at<const std::int64_t>(pivots),
+      kernels::copy_pivots(services.launch(call.queue()), call.at<const std::int64_t>(pivots),
                            static_cast<Pivot*>(state(call.queue()).extra()), count, order));
   return {};
 }
 
-Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
-  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+Result<void> run(const solver::Potrf& op, const Call& call, Solver& library) {
+  if (op.n == 0) return library.tell_zero(op.info, sizeof(std::int32_t), call);
   const auto type = type_of(op.dtype);
-  TROUPE_CUDA_PROPAGATE(issue(
+  TROUPE_CUDA_PROPAGATE(library.issue(
       op, call, {},
-      [&](State& own, Needed& needed) {
+      [&](Solver::State& own, Needed& needed) {
         return cusolverDnXpotrf_bufferSize(own.handle.get(), own.params.get(), flag(op.uplo), op.n,
                                            type, call.at(op.a), op.lda, type, &needed.device_bytes,
                                            &needed.host_bytes);
       },
-      [&](State& own, const Needed& needed) {
+      [&](Solver::State& own, const Needed& needed) {
         return cusolverDnXpotrf(own.handle.get(), own.params.get(), flag(op.uplo), op.n, type,
                                 call.at(op.a), op.lda, type, own.device(), needed.device_bytes,
                                 own.host_memory(), needed.host_bytes, own.info());
       }));
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::find_no_pivot(services_.launch(call.queue()),
+    TROUPE_CUDA_TRY(kernels::find_no_pivot(library.services.launch(call.queue()),
                                            call.at<const Native<T>>(op.a), op.lda, op.n,
-                                           state(call.queue()).info()));
+                                           library.state(call.queue()).info()));
     return {};
   }));
-  return tell(op.info, call);
+  return library.tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
+Result<void> run(const solver::Potrs& op, const Call& call, Solver& library) {
   if (op.n == 0 || op.nrhs == 0) return {};
-  const auto& own = state(call.queue());
+  const auto& own = library.state(call.queue());
   const auto type = type_of(op.dtype);
   TROUPE_CUDA_TRY(cusolverDnXpotrs(own.handle.get(), own.params.get(), flag(op.uplo), op.n, op.nrhs,
                                    type, call.at(op.a), op.lda, type, call.at(op.b), op.ldb,
@@ -92,73 +92,74 @@ Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
 }
 
 /// cuSOLVER's own potri does not tell of a zero on the factor's diagonal.
-Result<void> Solver::run(const solver::Potri& op, const Call& call) {
+Result<void> run(const solver::Potri& op, const Call& call, Solver& library) {
   solver::Trtri inverse{};
   inverse.dtype = op.dtype, inverse.uplo = op.uplo, inverse.diagonal = blas::Diagonal::stored;
   inverse.n = op.n, inverse.lda = op.lda, inverse.a = op.a, inverse.info = op.info;
-  TROUPE_CUDA_PROPAGATE(run(inverse, call));
+  TROUPE_CUDA_PROPAGATE(run(inverse, call, library));
   solver::Lauum product{};
   product.dtype = op.dtype, product.uplo = op.uplo;
   product.n = op.n, product.lda = op.lda, product.a = op.a;
-  return run(product, call);
+  return run(product, call, library);
 }
 
-Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
-  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+Result<void> run(const solver::Trtri& op, const Call& call, Solver& library) {
+  if (op.n == 0) return library.tell_zero(op.info, sizeof(std::int32_t), call);
   const auto type = type_of(op.dtype);
   // A diagonal of ones is not stored: what stands there may be another factor's.
   const bool kept = op.diagonal == blas::Diagonal::unit;
   const auto copy_diagonal = [&](bool back) {
     return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
       auto* const a = call.at<Native<T>>(op.a);
-      auto* const aside = static_cast<Native<T>*>(state(call.queue()).extra());
-      const auto launch = services_.launch(call.queue());
+      auto* const aside = static_cast<Native<T>*>(library.state(call.queue()).extra());
+      const auto launch = library.services.launch(call.queue());
       TROUPE_CUDA_TRY(back ? kernels::copy_diagonal(launch, aside, 1, a, op.lda + 1, op.n)
                            : kernels::copy_diagonal(launch, a, op.lda + 1, aside, 1, op.n));
       return {};
     });
   };
   Needed needed{.extra_bytes = kept ? size_of(op.dtype) * static_cast<std::size_t>(op.n) : 0};
-  auto& own = state(call.queue());
+  auto& own = library.state(call.queue());
   TROUPE_CUDA_TRY(cusolverDnXtrtri_bufferSize(own.handle.get(), flag(op.uplo), flag(op.diagonal),
                                               op.n, type, call.at(op.a), op.lda,
                                               &needed.device_bytes, &needed.host_bytes));
-  TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
+  TROUPE_CUDA_PROPAGATE(library.reserve(call.queue(), needed));
   if (kept) TROUPE_CUDA_PROPAGATE(copy_diagonal(false));
   TROUPE_CUDA_TRY(cusolverDnXtrtri(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n, type,
                                    call.at(op.a), op.lda, own.device(), needed.device_bytes,
                                    own.host_memory(), needed.host_bytes, own.info()));
   if (kept) TROUPE_CUDA_PROPAGATE(copy_diagonal(true));
-  return tell(op.info, call);
+  return library.tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Getrf& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+Result<void> run(const solver::Getrf& op, const Call& call, Solver& library) {
+  if (op.m == 0 || op.n == 0) return library.tell_zero(op.info, sizeof(std::int32_t), call);
   const auto type = type_of(op.dtype);
   auto* const pivots = op.pivots.present() ? call.at<std::int64_t>(op.pivots) : nullptr;
-  TROUPE_CUDA_PROPAGATE(issue(
+  TROUPE_CUDA_PROPAGATE(library.issue(
       op, call, {},
-      [&](State& own, Needed& needed) {
+      [&](Solver::State& own, Needed& needed) {
         return cusolverDnXgetrf_bufferSize(own.handle.get(), own.params.get(), op.m, op.n, type,
                                            call.at(op.a), op.lda, type, &needed.device_bytes,
                                            &needed.host_bytes);
       },
-      [&](State& own, const Needed& needed) {
+      [&](Solver::State& own, const Needed& needed) {
         return cusolverDnXgetrf(own.handle.get(), own.params.get(), op.m, op.n, type, call.at(op.a),
                                 op.lda, pivots, type, own.device(), needed.device_bytes,
                                 own.host_memory(), needed.host_bytes, own.info());
       }));
-  return tell(op.info, call);
+  return library.tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
+Result<void> run(const solver::Getrs& op, const Call& call, Solver& library) {
   if (op.n == 0 || op.nrhs == 0) return {};
   const bool pivoted = op.pivots.present();
   const auto type = type_of(op.dtype);
-  TROUPE_CUDA_PROPAGATE(
-      reserve(call.queue(), {.extra_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
-  if (pivoted) TROUPE_CUDA_PROPAGATE(bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
-  const auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(library.reserve(
+      call.queue(), {.extra_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
+  if (pivoted)
+    TROUPE_CUDA_PROPAGATE(library.bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
+  const auto& own = library.state(call.queue());
   TROUPE_CUDA_TRY(cusolverDnXgetrs(
       own.handle.get(), own.params.get(), flag(op.transpose), op.n, op.nrhs, type, call.at(op.a),
       op.lda, pivoted ? static_cast<const std::int64_t*>(own.extra()) : nullptr, type,
@@ -166,55 +167,55 @@ Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
   return {};
 }
 
-Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
-  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+Result<void> run(const solver::Sytrf& op, const Call& call, Solver& library) {
+  if (op.n == 0) return library.tell_zero(op.info, sizeof(std::int32_t), call);
   const auto factor = [&]<class T>(T) -> Result<void> {
     auto* const a = call.at<Native<T>>(op.a);
     const int n = to_int(op.n), lda = to_int(op.lda);
-    TROUPE_CUDA_PROPAGATE(issue_narrow<T>(
+    TROUPE_CUDA_PROPAGATE(library.issue_narrow<T>(
         op, call, bytes_of_pivots<int>(op.n),
         [&](cusolverDnHandle_t handle, int* length) {
           return Cusolver<T>::sytrf_size(handle, n, a, lda, length);
         },
         [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
           return Cusolver<T>::sytrf(handle, flag(op.uplo), n, a, lda,
-                                    static_cast<int*>(state(call.queue()).extra()), memory, length,
-                                    info);
+                                    static_cast<int*>(library.state(call.queue()).extra()), memory,
+                                    length, info);
         }));
-    auto& own = state(call.queue());
-    TROUPE_CUDA_TRY(kernels::find_singular(services_.launch(call.queue()), a, op.lda,
+    auto& own = library.state(call.queue());
+    TROUPE_CUDA_TRY(kernels::find_singular(library.services.launch(call.queue()), a, op.lda,
                                            static_cast<const int*>(own.extra()), n,
                                            op.uplo == blas::Uplo::upper, own.info()));
     return {};
   };
   TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda}, factor));
-  TROUPE_CUDA_TRY(kernels::copy_pivots(services_.launch(call.queue()),
-                                       static_cast<const int*>(state(call.queue()).extra()),
+  TROUPE_CUDA_TRY(kernels::copy_pivots(library.services.launch(call.queue()),
+                                       static_cast<const int*>(library.state(call.queue()).extra()),
                                        call.at<std::int64_t>(op.pivots), op.n, op.n));
-  return tell(op.info, call);
+  return library.tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Sytri&, const Call&) {
+Result<void> run(const solver::Sytri&, const Call&, Solver&) {
   return Error{Errc::unsupported, 0,
                "solver.sytri: cuSOLVER 12.0 leaves the matrix as it is; solve for the identity"};
 }
 
-Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
+Result<void> run(const solver::Sytrs& op, const Call& call, Solver& library) {
   if (op.n == 0 || op.nrhs == 0) return {};
   const auto type = type_of(op.dtype);
   const auto* const told = call.at<const std::int64_t>(op.pivots);
-  const auto ask = [&](State& own, Needed& needed) {
+  const auto ask = [&](Solver::State& own, Needed& needed) {
     return cusolverDnXsytrs_bufferSize(own.handle.get(), flag(op.uplo), op.n, op.nrhs, type,
                                        call.at(op.a), op.lda, told, type, call.at(op.b), op.ldb,
                                        &needed.device_bytes, &needed.host_bytes);
   };
   Needed needed{.extra_bytes = bytes_of_pivots<std::int64_t>(op.n)};
-  auto& own = state(call.queue());
+  auto& own = library.state(call.queue());
   TROUPE_CUDA_TRY(ask(own, needed));
-  TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
-  TROUPE_CUDA_PROPAGATE(bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
+  TROUPE_CUDA_PROPAGATE(library.reserve(call.queue(), needed));
+  TROUPE_CUDA_PROPAGATE(library.bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
   // cuSOLVER 12.0 fetches the pivots without waiting for its stream, and exchanges rows by them.
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(library.services.stream(call.queue())));
   TROUPE_CUDA_TRY(cusolverDnXsytrs(
       own.handle.get(), flag(op.uplo), op.n, op.nrhs, type, call.at(op.a), op.lda,
       static_cast<const std::int64_t*>(own.extra()), type, call.at(op.b), op.ldb, own.device(),
@@ -222,13 +223,14 @@ Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
   return {};
 }
 
-Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
+Result<void> run(const solver::Laswp& op, const Call& call, Solver& library) {
   const auto count = op.last - op.first + 1;
   if (op.n == 0 || count == 0) return {};
   return with_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_PROPAGATE(reserve(call.queue(), {.extra_bytes = bytes_of_pivots<int>(op.last)}));
-    TROUPE_CUDA_PROPAGATE(bring_pivots<int>(op.pivots, op.last, op.m, call));
-    const auto& own = state(call.queue());
+    TROUPE_CUDA_PROPAGATE(
+        library.reserve(call.queue(), {.extra_bytes = bytes_of_pivots<int>(op.last)}));
+    TROUPE_CUDA_PROPAGATE(library.bring_pivots<int>(op.pivots, op.last, op.m, call));
+    const auto& own = library.state(call.queue());
     TROUPE_CUDA_TRY(Cusolver<T>::laswp(own.handle.get(), to_int(op.n), call.at<Native<T>>(op.a),
                                        to_int(op.lda), to_int(op.first), to_int(op.last),
                                        static_cast<const int*>(own.extra()),
@@ -242,8 +244,8 @@ Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
 Result<void> Solver::warm_up(Queue queue) {
   constexpr std::int64_t kOrder = 256;
   constexpr std::uint64_t kBytes = 16 * kOrder * kOrder;
-  const auto stream = services_.stream(queue);
-  WarmUp warming(services_, queue);
+  const auto stream = services.stream(queue);
+  WarmUp warming(services, queue);
   void* memory = nullptr;
   TROUPE_CUDA_TRY(cudaMallocAsync(&memory, kBytes, stream));
   const auto matrix = warming.add(2, memory, kBytes);
@@ -252,7 +254,7 @@ Result<void> Solver::warm_up(Queue queue) {
     TROUPE_CUDA_TRY(cudaMemsetAsync(memory, 0, kBytes, stream));
     const solver::Potrf potrf{dtype, solver::Uplo::lower, OnFailure::report, kOrder, kOrder, matrix,
                               cell};
-    TROUPE_CUDA_PROPAGATE(run(potrf, warming.call()));
+    TROUPE_CUDA_PROPAGATE(carry_out(*this, potrf, warming.call()));
     TROUPE_CUDA_TRY(cudaMemsetAsync(memory, 0, kBytes, stream));
     const solver::Syevd syevd{dtype,
                               solver::Vectors::yes,
@@ -264,7 +266,7 @@ Result<void> Solver::warm_up(Queue queue) {
                               matrix,
                               w,
                               cell};
-    TROUPE_CUDA_PROPAGATE(run(syevd, warming.call()));
+    TROUPE_CUDA_PROPAGATE(carry_out(*this, syevd, warming.call()));
   }
   TROUPE_CUDA_TRY(cudaFreeAsync(memory, stream));
   return {};

@@ -161,58 +161,13 @@ class Solver final
           solver::Sygvdx, solver::Sytrd, solver::Orgtr, solver::Ormtr, solver::Gebrd, solver::Orgbr,
           solver::Larft, solver::Lauum, solver::Laswp> {
  public:
-  explicit Solver(Services& services) : services_(services) {}
+  explicit Solver(Services& its_services) : services(its_services) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuSOLVER", &cusolverGetProperty)};
   }
   Result<void> open(Queue queue) override;
 
-  Result<void> run(const solver::Potrf& op, const Call& call);
-  Result<void> run(const solver::Potrs& op, const Call& call);
-  Result<void> run(const solver::Potri& op, const Call& call);
-  Result<void> run(const solver::Trtri& op, const Call& call);
-  Result<void> run(const solver::Getrf& op, const Call& call);
-  Result<void> run(const solver::Getrs& op, const Call& call);
-  Result<void> run(const solver::Sytrf& op, const Call& call);
-  Result<void> run(const solver::Sytrs& op, const Call& call);
-  Result<void> run(const solver::Sytri& op, const Call& call);
-  Result<void> run(const solver::Laswp& op, const Call& call);
-
-  Result<void> run(const solver::Geqrf& op, const Call& call);
-  Result<void> run(const solver::Ormqr& op, const Call& call);
-  Result<void> run(const solver::Orgqr& op, const Call& call);
-  Result<void> run(const solver::Gesv& op, const Call& call);
-  Result<void> run(const solver::Gels& op, const Call& call);
-
-  Result<void> run(const solver::Syevd& op, const Call& call);
-  Result<void> run(const solver::Syevj& op, const Call& call);
-  Result<void> run(const solver::Syevdx& op, const Call& call);
-  Result<void> run(const solver::Sygvd& op, const Call& call);
-  Result<void> run(const solver::Sygvj& op, const Call& call);
-  Result<void> run(const solver::Sygvdx& op, const Call& call);
-  Result<void> run(const solver::Geev& op, const Call& call);
-
-  Result<void> run(const solver::Gesvd& op, const Call& call);
-  Result<void> run(const solver::Gesvdj& op, const Call& call);
-  Result<void> run(const solver::Gesvdp& op, const Call& call);
-  Result<void> run(const solver::Gesvdr& op, const Call& call);
-
-  Result<void> run(const solver::PotrfBatched& op, const Call& call);
-  Result<void> run(const solver::PotrsBatched& op, const Call& call);
-  Result<void> run(const solver::SyevBatched& op, const Call& call);
-  Result<void> run(const solver::SyevjBatched& op, const Call& call);
-  Result<void> run(const solver::GesvdjBatched& op, const Call& call);
-  Result<void> run(const solver::GesvdaBatched& op, const Call& call);
-
-  Result<void> run(const solver::Sytrd& op, const Call& call);
-  Result<void> run(const solver::Orgtr& op, const Call& call);
-  Result<void> run(const solver::Ormtr& op, const Call& call);
-  Result<void> run(const solver::Gebrd& op, const Call& call);
-  Result<void> run(const solver::Orgbr& op, const Call& call);
-  Result<void> run(const solver::Larft& op, const Call& call);
-  Result<void> run(const solver::Lauum& op, const Call& call);
-
- private:
+  // For its operations.
   struct SolverTraits {
     using Type = cusolverDnHandle_t;
     static constexpr Type invalid() { return nullptr; }
@@ -254,14 +209,11 @@ class Solver final
     [[nodiscard]] void* device() const { return at(extra_bytes); }
     [[nodiscard]] void* host_memory() { return host.empty() ? nullptr : host.back().data(); }
   };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] State& state(Queue queue) { return states[queue.detour ? 1 : 0]; }
   /// Makes room.
   Result<void> reserve(Queue queue, const Needed& needed);
   /// The info of matrices without elements, in its cell.
   Result<void> tell_zero(const Operand& cell, std::size_t bytes, const Call& call);
-  /// The same in a batch's array of them.
-  template <class Op>
-  Result<void> tell_zeros(const Op& op, const Call& call);
   /// Copies info to its cell, behind what computes it.
   Result<void> tell(const Operand& cell, const Call& call);
   /// Writes `value` behind the info in a cell, in the order of the queue.
@@ -270,7 +222,7 @@ class Solver final
                          const Call& call) {
     std::array<std::uint8_t, 16> pattern{};
     std::memcpy(pattern.data(), &value, sizeof value);
-    return services_.fill(call.queue(), call.at(cell) + offset, pattern, sizeof value, 1);
+    return services.fill(call.queue(), call.at(cell) + offset, pattern, sizeof value, 1);
   }
   /// Queues a function of cuSOLVER. `ask` sets what it needs and returns a status, and so does
   /// `compute`, for which that is there. Both are called before issue() returns.
@@ -303,53 +255,99 @@ class Solver final
                          own.info());
         });
   }
-  /// The answer where an element of a matrix is not finite: kNotFinite in a cell of a TellsOf, and
-  /// values that are no numbers. Nothing if all are. Waits for what is before it.
-  template <class TellsOf>
-  std::optional<Result<void>> refuse(DType dtype, std::initializer_list<LookedAt> matrices,
-                                     const Operand& cell, const Told& told, const Call& call) {
-    const auto found = any_not_finite(dtype, matrices, call);
-    if (!found) return found.error();
-    if (!*found) return std::nullopt;
-    if (auto told_zero = tell_zero(cell, sizeof(TellsOf), call); !told_zero) return told_zero;
-    return tell_not_finite(dtype, cell, told, call);
-  }
-  Result<bool> any_not_finite(DType dtype, std::initializer_list<LookedAt> matrices,
-                              const Call& call);
-  Result<void> tell_not_finite(DType dtype, const Operand& cell, const Told& told,
-                               const Call& call);
-  /// The same of a batch, in the order of the queue: find() looks at its matrices, and makes unit
-  /// matrices of those that are not finite if `a` may be written; tell_found() answers, behind what
-  /// computes the others.
-  template <class Op>
-  Result<void> find(const Op& op, kernels::Counting counting, std::int64_t rows, bool writable,
-                    const Call& call);
-  template <class Op>
-  Result<void> tell_found(const Op& op, const Operand& values, std::int64_t count,
-                          const Call& call);
-  /// The addresses of the tail's operands, in device memory.
-  Result<void**> addresses_of_tail(const Call& call);
-  /// When Jacobi's methods stop.
-  static Result<void> set_syevj(State& own, double tolerance, std::int32_t max_sweeps);
-  static Result<void> set_gesvdj(State& own, double tolerance, std::int32_t max_sweeps);
-  /// The value of syevj and its like; waits for them.
-  Result<void> tell_sweeps_of_syevj(const Operand& cell, const Call& call);
-  Result<void> tell_sweeps(const Operand& cell, int sweeps, double residual, const Call& call);
   /// The first pivots of a command, in the memory of the queue; they are of matrices of that order.
   template <class Pivot>
   Result<void> bring_pivots(const Operand& pivots, std::int64_t count, std::int64_t order,
                             const Call& call);
-  /// Which element of the diagonal of a factor is zero, from 1; 0: none. Waits for it.
-  Result<std::int32_t> first_zero(DType dtype, const std::byte* a, std::int64_t n, std::int64_t lda,
-                                  const Call& call);
-  /// Gesv and Gels.
-  template <class Op, class Ask, class Compute>
-  Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
-                      Compute&& compute);
   Result<void> warm_up(Queue queue);
 
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+  Services& services;
+  std::array<State, 2> states;  ///< of the lane's own queue, of its detour
 };
+Result<void> tell_sweeps(const Operand& cell, int sweeps, double residual, const Call& call,
+                         Solver& library);
+/// The value of syevj and its like; waits for them.
+Result<void> tell_sweeps_of_syevj(const Operand& cell, const Call& call, Solver& library);
+/// When Jacobi's methods stop.
+Result<void> set_syevj(Solver::State& own, double tolerance, std::int32_t max_sweeps);
+Result<void> set_gesvdj(Solver::State& own, double tolerance, std::int32_t max_sweeps);
+/// The same of a batch, in the order of the queue: find() looks at its matrices, and makes unit
+/// matrices of those that are not finite if `a` may be written; tell_found() answers, behind what
+/// computes the others.
+template <class Op>
+Result<void> find(const Op& op, kernels::Counting counting, std::int64_t rows, bool writable,
+                  const Call& call, Solver& library);
+template <class Op>
+Result<void> tell_found(const Op& op, const Operand& values, std::int64_t count, const Call& call,
+                        Solver& library);
+Result<void> tell_not_finite(DType dtype, const Operand& cell, const Told& told, const Call& call,
+                             Solver& library);
+Result<bool> any_not_finite(DType dtype, std::initializer_list<LookedAt> matrices, const Call& call,
+                            Solver& library);
+/// The answer where an element of a matrix is not finite: kNotFinite in a cell of a TellsOf, and
+/// values that are no numbers. Nothing if all are. Waits for what is before it.
+template <class TellsOf>
+std::optional<Result<void>> refuse(DType dtype, std::initializer_list<LookedAt> matrices,
+                                   const Operand& cell, const Told& told, const Call& call,
+                                   Solver& library) {
+  const auto found = any_not_finite(dtype, matrices, call, library);
+  if (!found) return found.error();
+  if (!*found) return std::nullopt;
+  if (auto told_zero = library.tell_zero(cell, sizeof(TellsOf), call); !told_zero) return told_zero;
+  return tell_not_finite(dtype, cell, told, call, library);
+}
+/// The addresses of the tail's operands, in device memory.
+Result<void**> addresses_of_tail(const Call& call, Solver& library);
+/// The same in a batch's array of them.
+template <class Op>
+Result<void> tell_zeros(const Op& op, const Call& call, Solver& library);
+/// Gesv and Gels.
+template <class Op, class Ask, class Compute>
+Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
+                    Compute&& compute, Solver& library);
+/// Which element of the diagonal of a factor is zero, from 1; 0: none. Waits for it.
+Result<std::int32_t> first_zero(DType dtype, const std::byte* a, std::int64_t n, std::int64_t lda,
+                                const Call& call, Solver& library);
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const solver::Potrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Potrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Potri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Trtri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Getrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Getrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrs& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytri& op, const Call& call, Solver& library);
+Result<void> run(const solver::Laswp& op, const Call& call, Solver& library);
+Result<void> run(const solver::Geqrf& op, const Call& call, Solver& library);
+Result<void> run(const solver::Ormqr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgqr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesv& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gels& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Syevdx& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sygvdx& op, const Call& call, Solver& library);
+Result<void> run(const solver::Geev& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdj& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdp& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gesvdr& op, const Call& call, Solver& library);
+Result<void> run(const solver::PotrfBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::PotrsBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::SyevBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::SyevjBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::GesvdjBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::GesvdaBatched& op, const Call& call, Solver& library);
+Result<void> run(const solver::Sytrd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgtr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Ormtr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Gebrd& op, const Call& call, Solver& library);
+Result<void> run(const solver::Orgbr& op, const Call& call, Solver& library);
+Result<void> run(const solver::Larft& op, const Call& call, Solver& library);
+Result<void> run(const solver::Lauum& op, const Call& call, Solver& library);
 
 }  // namespace troupe::host::cuda

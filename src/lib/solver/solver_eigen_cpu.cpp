@@ -11,28 +11,28 @@ char letter(solver::Range range) {
 
 }  // namespace
 
-Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
+Result<void> run(const solver::Syevd& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue_for_info(
+    return library.queue_for_info(
         call, op.info, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w)] { return eigenvalues(op, a, w); });
   });
 }
 
-Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
+Result<void> run(const solver::Syevj& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    return queue<solver::Sweeps>(
+    return library.queue<solver::Sweeps>(
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<RealOf<T>>(op.w)](solver::Sweeps& told) {
-          told.info = require_memory(eigenvalues(op, a, w));
+          told.info = Solver::require_memory(eigenvalues(op, a, w));
         });
   });
 }
 
-Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
+Result<void> run(const solver::Syevdx& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     using Real = RealOf<T>;
-    return queue<solver::FoundEigenvalues>(
+    return library.queue<solver::FoundEigenvalues>(
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
           if (!half_finite(op.uplo, op.n, a, op.lda)) {
@@ -43,7 +43,7 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
           std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
           std::vector<lapack_int> support(2 * static_cast<std::size_t>(op.n));
           lapack_int found = 0;
-          told.info = require_memory(Lapack<T>::evr(
+          told.info = Solver::require_memory(Lapack<T>::evr(
               LAPACK_COL_MAJOR, letter(op.vectors), letter(op.range), letter(op.uplo), to_int(op.n),
               a, to_int(op.lda), static_cast<Real>(op.from), static_cast<Real>(op.to),
               to_int(op.first), to_int(op.last), Real(0), &found, w, vectors.data(), to_int(op.n),
@@ -54,27 +54,31 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
+Result<void> run(const solver::Sygvd& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
-    return queue_for_info(call, op.info, op.n == 0,
-                          [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
-                           w = call.at<RealOf<T>>(op.w)] { return eigenvalues(op, a, b, w); });
+    return library.queue_for_info(
+        call, op.info, op.n == 0,
+        [op, a = call.at<T>(op.a), b = call.at<T>(op.b), w = call.at<RealOf<T>>(op.w)] {
+          return eigenvalues(op, a, b, w);
+        });
   });
 }
 
-Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
+Result<void> run(const solver::Sygvj& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
-    return queue<solver::Sweeps>(
-        call, op.told, op.n == 0,
-        [op, a = call.at<T>(op.a), b = call.at<T>(op.b), w = call.at<RealOf<T>>(op.w)](
-            solver::Sweeps& told) { told.info = require_memory(eigenvalues(op, a, b, w)); });
+    return library.queue<solver::Sweeps>(call, op.told, op.n == 0,
+                                         [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
+                                          w = call.at<RealOf<T>>(op.w)](solver::Sweeps& told) {
+                                           told.info =
+                                               Solver::require_memory(eigenvalues(op, a, b, w));
+                                         });
   });
 }
 
-Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
+Result<void> run(const solver::Sygvdx& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     using Real = RealOf<T>;
-    return queue<solver::FoundEigenvalues>(
+    return library.queue<solver::FoundEigenvalues>(
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
          w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
@@ -86,7 +90,7 @@ Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
           std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
           std::vector<lapack_int> failed(static_cast<std::size_t>(op.n));
           lapack_int found = 0;
-          told.info = require_memory(Lapack<T>::gvx(
+          told.info = Solver::require_memory(Lapack<T>::gvx(
               LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem), letter(op.vectors),
               letter(op.range), letter(op.uplo), to_int(op.n), a, to_int(op.lda), b, to_int(op.ldb),
               static_cast<Real>(op.from), static_cast<Real>(op.to), to_int(op.first),
@@ -97,11 +101,11 @@ Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
   });
 }
 
-Result<void> Solver::run(const solver::Geev& op, const Call& call) {
+Result<void> run(const solver::Geev& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldvr}, [&]<class T>(T) {
     using Real = RealOf<T>;
     auto* const vr = op.vr.present() ? call.at<T>(op.vr) : nullptr;
-    return queue_for_info(
+    return library.queue_for_info(
         call, op.info, op.n == 0,
         [op, vr, a = call.at<T>(op.a), w = call.at<std::complex<Real>>(op.w)] {
           if (!all_finite(op.n, op.n, a, op.lda)) return not_finite(w, op.n);

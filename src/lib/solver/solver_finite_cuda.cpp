@@ -14,11 +14,11 @@ kernels::Examined<Native<T>> examined(const LookedAt& matrix, const Call& call) 
 
 }  // namespace
 
-Result<bool> Solver::any_not_finite(DType dtype, std::initializer_list<LookedAt> matrices,
-                                    const Call& call) {
-  const auto launch = services_.launch(call.queue());
-  auto& memory = state(call.queue()).found;
-  TROUPE_CUDA_PROPAGATE(memory.reserve(services_, call.queue(), sizeof(int)));
+Result<bool> any_not_finite(DType dtype, std::initializer_list<LookedAt> matrices, const Call& call,
+                            Solver& library) {
+  const auto launch = library.services.launch(call.queue());
+  auto& memory = library.state(call.queue()).found;
+  TROUPE_CUDA_PROPAGATE(memory.reserve(library.services, call.queue(), sizeof(int)));
   auto* const found = static_cast<int*>(memory.get());
   TROUPE_CUDA_TRY(cudaMemsetAsync(found, 0, sizeof *found, launch.stream));
   for (const auto& matrix : matrices) {
@@ -34,9 +34,9 @@ Result<bool> Solver::any_not_finite(DType dtype, std::initializer_list<LookedAt>
   return count != 0;
 }
 
-Result<void> Solver::tell_not_finite(DType dtype, const Operand& cell, const Told& told,
-                                     const Call& call) {
-  TROUPE_CUDA_PROPAGATE(tell_more(cell, 0, solver::kNotFinite, call));
+Result<void> tell_not_finite(DType dtype, const Operand& cell, const Told& told, const Call& call,
+                             Solver& library) {
+  TROUPE_CUDA_PROPAGATE(library.tell_more(cell, 0, solver::kNotFinite, call));
   const bool single = real_type(dtype) == DType::f32;
   std::array<std::uint8_t, 16> pattern{};
   const float narrow = std::numeric_limits<float>::quiet_NaN();
@@ -45,19 +45,19 @@ Result<void> Solver::tell_not_finite(DType dtype, const Operand& cell, const Tol
   std::memcpy(pattern.data(), single ? static_cast<const void*>(&narrow) : &wide, size);
   for (std::int64_t j = 0; j < told.columns; ++j) {
     auto* const column = call.at(*told.values) + static_cast<std::size_t>(j * told.leading) * size;
-    TROUPE_CUDA_PROPAGATE(services_.fill(call.queue(), column, pattern, size,
-                                         static_cast<std::uint64_t>(told.count)));
+    TROUPE_CUDA_PROPAGATE(library.services.fill(call.queue(), column, pattern, size,
+                                                static_cast<std::uint64_t>(told.count)));
   }
   return {};
 }
 
 template <class Op>
-Result<void> Solver::find(const Op& op, kernels::Counting counting, std::int64_t rows,
-                          bool writable, const Call& call) {
-  const auto launch = services_.launch(call.queue());
-  auto& memory = state(call.queue()).found;
+Result<void> find(const Op& op, kernels::Counting counting, std::int64_t rows, bool writable,
+                  const Call& call, Solver& library) {
+  const auto launch = library.services.launch(call.queue());
+  auto& memory = library.state(call.queue()).found;
   const auto bytes = sizeof(int) * static_cast<std::size_t>(op.batch);
-  TROUPE_CUDA_PROPAGATE(memory.reserve(services_, call.queue(), bytes));
+  TROUPE_CUDA_PROPAGATE(memory.reserve(library.services, call.queue(), bytes));
   auto* const found = static_cast<int*>(memory.get());
   TROUPE_CUDA_TRY(cudaMemsetAsync(found, 0, bytes, launch.stream));
   return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
@@ -71,32 +71,32 @@ Result<void> Solver::find(const Op& op, kernels::Counting counting, std::int64_t
 }
 
 template <class Op>
-Result<void> Solver::tell_found(const Op& op, const Operand& values, std::int64_t count,
-                                const Call& call) {
-  const auto* const found = static_cast<const int*>(state(call.queue()).found.get());
+Result<void> tell_found(const Op& op, const Operand& values, std::int64_t count, const Call& call,
+                        Solver& library) {
+  const auto* const found = static_cast<const int*>(library.state(call.queue()).found.get());
   return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::tell_found(services_.launch(call.queue()), found, op.batch,
+    TROUPE_CUDA_TRY(kernels::tell_found(library.services.launch(call.queue()), found, op.batch,
                                         solver::kNotFinite, call.at<int>(op.info),
                                         call.at<RealOf<T>>(values), count));
     return {};
   });
 }
 
-template Result<void> Solver::find(const solver::SyevBatched&, kernels::Counting, std::int64_t,
-                                   bool, const Call&);
-template Result<void> Solver::find(const solver::SyevjBatched&, kernels::Counting, std::int64_t,
-                                   bool, const Call&);
-template Result<void> Solver::find(const solver::GesvdjBatched&, kernels::Counting, std::int64_t,
-                                   bool, const Call&);
-template Result<void> Solver::find(const solver::GesvdaBatched&, kernels::Counting, std::int64_t,
-                                   bool, const Call&);
-template Result<void> Solver::tell_found(const solver::SyevBatched&, const Operand&, std::int64_t,
-                                         const Call&);
-template Result<void> Solver::tell_found(const solver::SyevjBatched&, const Operand&, std::int64_t,
-                                         const Call&);
-template Result<void> Solver::tell_found(const solver::GesvdjBatched&, const Operand&, std::int64_t,
-                                         const Call&);
-template Result<void> Solver::tell_found(const solver::GesvdaBatched&, const Operand&, std::int64_t,
-                                         const Call&);
+template Result<void> find(const solver::SyevBatched&, kernels::Counting, std::int64_t, bool,
+                           const Call&, Solver&);
+template Result<void> find(const solver::SyevjBatched&, kernels::Counting, std::int64_t, bool,
+                           const Call&, Solver&);
+template Result<void> find(const solver::GesvdjBatched&, kernels::Counting, std::int64_t, bool,
+                           const Call&, Solver&);
+template Result<void> find(const solver::GesvdaBatched&, kernels::Counting, std::int64_t, bool,
+                           const Call&, Solver&);
+template Result<void> tell_found(const solver::SyevBatched&, const Operand&, std::int64_t,
+                                 const Call&, Solver&);
+template Result<void> tell_found(const solver::SyevjBatched&, const Operand&, std::int64_t,
+                                 const Call&, Solver&);
+template Result<void> tell_found(const solver::GesvdjBatched&, const Operand&, std::int64_t,
+                                 const Call&, Solver&);
+template Result<void> tell_found(const solver::GesvdaBatched&, const Operand&, std::int64_t,
+                                 const Call&, Solver&);
 
 }  // namespace troupe::host::cuda

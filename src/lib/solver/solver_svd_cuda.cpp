@@ -10,8 +10,8 @@ int economy(solver::Extent extent) {
 
 }  // namespace
 
-Result<void> Solver::set_gesvdj(State& own, double tolerance, std::int32_t max_sweeps) {
-  Handle<GesvdjTraits> info;  // with the library's own tolerance
+Result<void> set_gesvdj(Solver::State& own, double tolerance, std::int32_t max_sweeps) {
+  Handle<Solver::GesvdjTraits> info;  // with the library's own tolerance
   TROUPE_CUDA_TRY(cusolverDnCreateGesvdjInfo(info.out()));
   if (tolerance > 0) TROUPE_CUDA_TRY(cusolverDnXgesvdjSetTolerance(info.get(), tolerance));
   TROUPE_CUDA_TRY(cusolverDnXgesvdjSetMaxSweeps(info.get(), max_sweeps));
@@ -19,10 +19,10 @@ Result<void> Solver::set_gesvdj(State& own, double tolerance, std::int32_t max_s
   return {};
 }
 
-Result<void> Solver::run(const solver::Gesvd& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+Result<void> run(const solver::Gesvd& op, const Call& call, Solver& library) {
+  if (op.m == 0 || op.n == 0) return library.tell_zero(op.info, sizeof(std::int32_t), call);
   if (auto answer = refuse<std::int32_t>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.info,
-                                         {&op.s, std::min(op.m, op.n)}, call))
+                                         {&op.s, std::min(op.m, op.n)}, call, library))
     return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   constexpr signed char kLetters[] = {'N', 'S', 'A', 'O'};
@@ -31,29 +31,29 @@ Result<void> Solver::run(const solver::Gesvd& op, const Call& call) {
   void* const u = op.u.present() ? call.at(op.u) : nullptr;
   void* const vt = op.vt.present() ? call.at(op.vt) : nullptr;
   const auto ldu = op.u.present() ? op.ldu : op.m, ldvt = op.vt.present() ? op.ldvt : op.n;
-  TROUPE_CUDA_PROPAGATE(issue(
+  TROUPE_CUDA_PROPAGATE(library.issue(
       op, call, {},
-      [&](State& own, Needed& needed) {
+      [&](Solver::State& own, Needed& needed) {
         return cusolverDnXgesvd_bufferSize(own.handle.get(), own.params.get(), u_job, v_job, op.m,
                                            op.n, type, call.at(op.a), op.lda, real, call.at(op.s),
                                            type, u, ldu, type, vt, ldvt, type, &needed.device_bytes,
                                            &needed.host_bytes);
       },
-      [&](State& own, const Needed& needed) {
+      [&](Solver::State& own, const Needed& needed) {
         return cusolverDnXgesvd(own.handle.get(), own.params.get(), u_job, v_job, op.m, op.n, type,
                                 call.at(op.a), op.lda, real, call.at(op.s), type, u, ldu, type, vt,
                                 ldvt, type, own.device(), needed.device_bytes, own.host_memory(),
                                 needed.host_bytes, own.info());
       }));
-  return tell(op.info, call);
+  return library.tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+Result<void> run(const solver::Gesvdj& op, const Call& call, Solver& library) {
+  if (op.m == 0 || op.n == 0) return library.tell_zero(op.told, sizeof(solver::Sweeps), call);
   if (auto answer = refuse<solver::Sweeps>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.told,
-                                           {&op.s, std::min(op.m, op.n)}, call))
+                                           {&op.s, std::min(op.m, op.n)}, call, library))
     return *answer;
-  auto& own = state(call.queue());
+  auto& own = library.state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_gesvdj(own, op.tolerance, op.max_sweeps));
   const bool wanted = op.vectors == solver::Vectors::yes;
   TROUPE_CUDA_PROPAGATE(
@@ -67,7 +67,7 @@ Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
         // The library writes vectors that nobody wants, too.
         const auto unwanted_u = wanted ? 0 : bytes_of(op.m * op.m, op.dtype),
                    unwanted_v = wanted ? 0 : bytes_of(op.n * op.n, op.dtype);
-        return issue_narrow<T>(
+        return library.issue_narrow<T>(
             op, call, aligned(unwanted_u) + unwanted_v,
             [&](cusolverDnHandle_t handle, int* length) {
               return Cusolver<T>::gesvdj_size(handle, flag(op.vectors), economy(op.extent), m, n, a,
@@ -81,18 +81,18 @@ Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
                   memory, length, info, own.gesvdj.get());
             });
       }));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(library.services.stream(call.queue())));
   int sweeps = 0;
   double residual = 0;
   TROUPE_CUDA_TRY(cusolverDnXgesvdjGetSweeps(own.handle.get(), own.gesvdj.get(), &sweeps));
   TROUPE_CUDA_TRY(cusolverDnXgesvdjGetResidual(own.handle.get(), own.gesvdj.get(), &residual));
-  return tell_sweeps(op.told, sweeps, residual, call);
+  return tell_sweeps(op.told, sweeps, residual, call, library);
 }
 
-Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return tell_zero(op.told, sizeof(solver::Perturbation), call);
+Result<void> run(const solver::Gesvdp& op, const Call& call, Solver& library) {
+  if (op.m == 0 || op.n == 0) return library.tell_zero(op.told, sizeof(solver::Perturbation), call);
   if (auto answer = refuse<solver::Perturbation>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.told,
-                                                 {&op.s, std::min(op.m, op.n)}, call))
+                                                 {&op.s, std::min(op.m, op.n)}, call, library))
     return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   const bool wanted = op.vectors == solver::Vectors::yes;
@@ -102,29 +102,29 @@ Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
   const auto unwanted_u = wanted ? 0 : bytes_of(op.m * op.m, op.dtype),
              unwanted_v = wanted ? 0 : bytes_of(op.n * op.n, op.dtype);
   double error = 0;
-  TROUPE_CUDA_PROPAGATE(issue(
+  TROUPE_CUDA_PROPAGATE(library.issue(
       op, call, {.extra_bytes = aligned(unwanted_u) + unwanted_v},
-      [&](State& own, Needed& needed) {
+      [&](Solver::State& own, Needed& needed) {
         return cusolverDnXgesvdp_bufferSize(own.handle.get(), own.params.get(), flag(op.vectors),
                                             economy(op.extent), op.m, op.n, type, call.at(op.a),
                                             op.lda, real, call.at(op.s), type, u, ldu, type, v, ldv,
                                             type, &needed.device_bytes, &needed.host_bytes);
       },
-      [&](State& own, const Needed& needed) {
+      [&](Solver::State& own, const Needed& needed) {
         return cusolverDnXgesvdp(
             own.handle.get(), own.params.get(), flag(op.vectors), economy(op.extent), op.m, op.n,
             type, call.at(op.a), op.lda, real, call.at(op.s), type, wanted ? u : own.at(0), ldu,
             type, wanted ? v : own.at(aligned(unwanted_u)), ldv, type, own.device(),
             needed.device_bytes, own.host_memory(), needed.host_bytes, own.info(), &error);
       }));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
-  TROUPE_CUDA_PROPAGATE(tell(op.told, call));
-  return tell_more(op.told, offsetof(solver::Perturbation, error), error, call);
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(library.services.stream(call.queue())));
+  TROUPE_CUDA_PROPAGATE(library.tell(op.told, call));
+  return library.tell_more(op.told, offsetof(solver::Perturbation, error), error, call);
 }
 
-Result<void> Solver::run(const solver::Gesvdr& op, const Call& call) {
+Result<void> run(const solver::Gesvdr& op, const Call& call, Solver& library) {
   if (auto answer = refuse<std::int32_t>(op.dtype, {{&op.a, op.m, op.n, op.lda}}, op.info,
-                                         {&op.s, op.rank}, call))
+                                         {&op.s, op.rank}, call, library))
     return *answer;
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
   const bool left = op.u.present(), right = op.v.present();
@@ -134,25 +134,25 @@ Result<void> Solver::run(const solver::Gesvdr& op, const Call& call) {
   const auto ldu = left ? op.ldu : op.m, ldv = right ? op.ldv : op.n;
   // The library may write more values than `rank`: they go to memory of its own.
   const auto size = size_of(real_type(op.dtype));
-  TROUPE_CUDA_PROPAGATE(issue(
+  TROUPE_CUDA_PROPAGATE(library.issue(
       op, call, {.extra_bytes = size * static_cast<std::size_t>(std::min(op.m, op.n))},
-      [&](State& own, Needed& needed) {
+      [&](Solver::State& own, Needed& needed) {
         return cusolverDnXgesvdr_bufferSize(
             own.handle.get(), own.params.get(), u_job, v_job, op.m, op.n, op.rank, op.oversampling,
             op.iterations, type, call.at(op.a), op.lda, real, own.extra(), type, u, ldu, type, v,
             ldv, type, &needed.device_bytes, &needed.host_bytes);
       },
-      [&](State& own, const Needed& needed) {
+      [&](Solver::State& own, const Needed& needed) {
         return cusolverDnXgesvdr(own.handle.get(), own.params.get(), u_job, v_job, op.m, op.n,
                                  op.rank, op.oversampling, op.iterations, type, call.at(op.a),
                                  op.lda, real, own.extra(), type, u, ldu, type, v, ldv, type,
                                  own.device(), needed.device_bytes, own.host_memory(),
                                  needed.host_bytes, own.info());
       }));
-  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.s), state(call.queue()).extra(),
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.s), library.state(call.queue()).extra(),
                                   size * static_cast<std::size_t>(op.rank), cudaMemcpyDefault,
-                                  services_.stream(call.queue())));
-  return tell(op.info, call);
+                                  library.services.stream(call.queue())));
+  return library.tell(op.info, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -32,15 +32,15 @@ kernels::DenseOperands<T, C, Sum> matrices_of(const Op& op, const Call& call) {
 }
 
 template <class T, class C, class Sum>
-Result<void> Sparse::multiply_by_kernel(const SparseArgument& a,
-                                        const kernels::DenseOperands<T, C, Sum>& dense,
-                                        const Call& call) {
+Result<void> multiply_by_kernel(const SparseArgument& a,
+                                const kernels::DenseOperands<T, C, Sum>& dense, const Call& call,
+                                Sparse& library) {
   return with_index(a.form.index_dtype, [&]<class I>(I) -> Result<void> {
-    const auto pattern = pattern_of<I>(a, call);
+    const auto pattern = pattern_of<I>(a, call, library);
     if (!pattern) return pattern.error();
     const kernels::SparseProduct<T, I, C, Sum> product{dense, *pattern, call.at<const T>(a.value),
                                                        a.transpose == blas::Transpose::conjugate};
-    TROUPE_CUDA_TRY(kernels::spmm(services_.launch(call.queue()), product));
+    TROUPE_CUDA_TRY(kernels::spmm(library.services.launch(call.queue()), product));
     return {};
   });
 }

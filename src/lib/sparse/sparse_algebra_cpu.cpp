@@ -95,7 +95,7 @@ void multiply_into(const CsrFactor<T, I>& a, const CsrFactor<T, I>& b, const Csr
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
+Result<void> run(const sparse::Geam& op, const Call& call, Sparse& library) {
   using sparse::Geam;
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
@@ -117,9 +117,9 @@ Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
       const CsrProduct<T, I> c = {call.tail().empty() ? -1 : op.capacity,
                                   call.at<I>(op.c_row_begin), call.at<I>(part(Geam::c_column)),
                                   call.at<T>(part(Geam::c))};
-      return services_.submit(call, [a, b, c, alpha = ScalarValue<T>(op.alpha, call),
-                                     beta = ScalarValue<T>(op.beta, call),
-                                     nonzeros = call.at<std::int64_t>(op.nonzeros)] {
+      return library.services.submit(call, [a, b, c, alpha = ScalarValue<T>(op.alpha, call),
+                                            beta = ScalarValue<T>(op.beta, call),
+                                            nonzeros = call.at<std::int64_t>(op.nonzeros)] {
         *nonzeros = count_sum(a, b, c.row_begin);
         const bool fits = *nonzeros <= c.capacity && *nonzeros <= std::numeric_limits<I>::max();
         if (*nonzeros >= 0 && fits) fill_sum(alpha.get(), a, beta.get(), b, c);
@@ -128,7 +128,7 @@ Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::SpgemmReuse& op, const Call& call) {
+Result<void> run(const sparse::SpgemmReuse& op, const Call& call, Sparse& library) {
   using sparse::SpgemmReuse;
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
@@ -155,7 +155,7 @@ Result<void> Sparse::run(const sparse::SpgemmReuse& op, const Call& call) {
                                  call.at<const I>(op.c_row_begin),
                                  call.at<const I>(op.c_column),
                                  nullptr};
-      return services_.submit(call, [a, b, c, value = call.at<T>(values(SpgemmReuse::c))] {
+      return library.services.submit(call, [a, b, c, value = call.at<T>(values(SpgemmReuse::c))] {
         multiply_into(a, b, c, value);
       });
     });

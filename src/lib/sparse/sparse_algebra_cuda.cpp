@@ -4,16 +4,16 @@
 /// Sums of sparse matrices, and products whose structure is known, on the cuda engine.
 namespace troupe::host::cuda {
 
-Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
+Result<void> run(const sparse::Geam& op, const Call& call, Sparse& library) {
   using sparse::Geam;
-  auto& own = state(call.queue());
-  const auto launch = services_.launch(call.queue());
+  auto& own = library.state(call.queue());
+  const auto launch = library.services.launch(call.queue());
   const auto queued = with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(kernels::sum_bytes<I>(op.nonzeros_b, &bytes));
     bytes = (bytes + sizeof(I) - 1) / sizeof(I) * sizeof(I);  // new_before stands behind that
     const auto numbers = (static_cast<std::size_t>(op.nonzeros_b) + 1) * sizeof(I);
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes + numbers));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes + numbers));
     kernels::SumStructure<I> sum;
     sum.a = {op.rows, op.columns, op.nonzeros_a, call.at<const I>(op.a_row_begin),
              call.at<const I>(op.a_column)};
@@ -46,7 +46,7 @@ Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
   return {};
 }
 
-Result<void> Sparse::run(const sparse::SpgemmReuse& op, const Call& call) {
+Result<void> run(const sparse::SpgemmReuse& op, const Call& call, Sparse& library) {
   using sparse::SpgemmReuse;
   if (op.nonzeros_c == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
@@ -65,7 +65,7 @@ Result<void> Sparse::run(const sparse::SpgemmReuse& op, const Call& call) {
       product.a_value = call.at<const N>(values(SpgemmReuse::a));
       product.b_value = call.at<const N>(values(SpgemmReuse::b));
       product.value = call.at<N>(values(SpgemmReuse::c));
-      TROUPE_CUDA_TRY(kernels::multiply_into(services_.launch(call.queue()), product));
+      TROUPE_CUDA_TRY(kernels::multiply_into(library.services.launch(call.queue()), product));
       return {};
     });
   });

@@ -32,12 +32,12 @@ std::int64_t put_in_ell(const sparse::Csr2BlockedEll& op, const GivenCsr<T, I>& 
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Csr2BlockedEll& op, const Call& call) {
+Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call,
           [op, from = GivenCsr<T, I>(op, call), column = if_present<I>(op.ell_column, call),
            value = if_present<T>(op.ell_value, call), width = call.at<std::int64_t>(op.width)] {

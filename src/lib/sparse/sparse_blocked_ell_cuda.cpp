@@ -5,9 +5,9 @@
 /// CSR matrices in blocked ELL form, on the cuda engine.
 namespace troupe::host::cuda {
 
-Result<void> Sparse::run(const sparse::Csr2BlockedEll& op, const Call& call) {
-  auto& workspace = state(call.queue()).workspace;
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call, Sparse& library) {
+  auto& workspace = library.state(call.queue()).workspace;
+  const auto launch = library.services.launch(call.queue());
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
@@ -24,14 +24,14 @@ Result<void> Sparse::run(const sparse::Csr2BlockedEll& op, const Call& call) {
           TROUPE_CUDA_TRY(cudaMemsetAsync(to.column, 0xff, places * sizeof(I), launch.stream));
           TROUPE_CUDA_TRY(cudaMemsetAsync(to.value, 0, places * size * sizeof(N), launch.stream));
         }
-        return give_size_of_nothing(services_, workspace, op.width, call);
+        return give_size_of_nothing(library.services, workspace, op.width, call);
       }
       // The offsets of the rows of blocks, and behind them the width.
       PartsOfMemory parts;
       const auto begin_at = parts.add<I>(block_rows + 1), width_at = parts.add<std::int64_t>(1);
       const auto from = given_rows<N, I>(op, call);
       const auto numbered =
-          number_blocks<I>(services_, workspace, op, from.column, call, parts.bytes());
+          number_blocks<I>(library.services, workspace, op, from.column, call, parts.bytes());
       if (!numbered) return numbered.error();
       const auto& [elements, before, more] = *numbered;
       auto* const begin = part_at<I>(more, begin_at);

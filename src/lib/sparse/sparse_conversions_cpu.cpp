@@ -105,12 +105,12 @@ std::int64_t to_sparse(const sparse::DenseToSparse& op, const DenseTarget<const 
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::SparseToDense& op, const Call& call) {
+Result<void> run(const sparse::SparseToDense& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call,
           [op, offsets = call.at<const I>(op.offsets), index = call.at<const I>(op.index),
            value = call.at<const T>(op.value), dense = DenseTarget<T>(op, call.at<T>(op.dense))] {
@@ -123,12 +123,12 @@ Result<void> Sparse::run(const sparse::SparseToDense& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::BlockedEllToDense& op, const Call& call) {
+Result<void> run(const sparse::BlockedEllToDense& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call, [op, column = call.at<const I>(op.column), value = call.at<const T>(op.value),
                  dense = DenseTarget<T>(op, call.at<T>(op.dense))] {
             clear(dense);
@@ -145,19 +145,19 @@ Result<void> Sparse::run(const sparse::BlockedEllToDense& op, const Call& call) 
   });
 }
 
-Result<void> Sparse::run(const sparse::DenseToSparse& op, const Call& call) {
+Result<void> run(const sparse::DenseToSparse& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(call,
-                              [op, dense = DenseTarget<const T>(op, call.at<const T>(op.dense)),
-                               target = SparseTarget<T, I>{if_present<I>(op.offsets, call),
-                                                           if_present<I>(op.index, call),
-                                                           if_present<T>(op.value, call)},
-                               nonzeros = call.at<std::int64_t>(op.nonzeros)] {
-                                *nonzeros = to_sparse(op, dense, target);
-                              });
+      return library.services.submit(
+          call, [op, dense = DenseTarget<const T>(op, call.at<const T>(op.dense)),
+                 target = SparseTarget<T, I>{if_present<I>(op.offsets, call),
+                                             if_present<I>(op.index, call),
+                                             if_present<T>(op.value, call)},
+                 nonzeros = call.at<std::int64_t>(op.nonzeros)] {
+            *nonzeros = to_sparse(op, dense, target);
+          });
     });
   });
 }

@@ -21,11 +21,11 @@ kernels::DenseLines<T> lines_of(const Op& op, bool by_row, const Call& call) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::SparseToDense& op, const Call& call) {
+Result<void> run(const sparse::SparseToDense& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
-      const auto launch = services_.launch(call.queue());
+      const auto launch = library.services.launch(call.queue());
       const auto dense = lines_of<N>(op, op.format != Format::csc, call);
       TROUPE_CUDA_TRY(kernels::clear(launch, dense));
       if (op.nonzeros == 0) return {};
@@ -40,11 +40,11 @@ Result<void> Sparse::run(const sparse::SparseToDense& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::BlockedEllToDense& op, const Call& call) {
+Result<void> run(const sparse::BlockedEllToDense& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
-      const auto launch = services_.launch(call.queue());
+      const auto launch = library.services.launch(call.queue());
       const auto dense = lines_of<N>(op, true, call);
       TROUPE_CUDA_TRY(kernels::clear(launch, dense));
       const kernels::BlockedElements<N, I> blocks{
@@ -57,19 +57,19 @@ Result<void> Sparse::run(const sparse::BlockedEllToDense& op, const Call& call) 
 
 /// The lines' nonzeros are counted, the counts added up, and the nonzeros stored if there is room:
 /// the device alone knows whether there is.
-Result<void> Sparse::run(const sparse::DenseToSparse& op, const Call& call) {
+Result<void> run(const sparse::DenseToSparse& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
-      const auto launch = services_.launch(call.queue());
+      const auto launch = library.services.launch(call.queue());
       const auto dense = lines_of<const N>(op, op.format != Format::csc, call);
       const auto offsets = dense.lines + 1;
       std::size_t bytes = 0;
       TROUPE_CUDA_TRY(kernels::counting_bytes(offsets, &bytes));
       PartsOfMemory parts;
       const auto counts_begin = parts.add<std::int64_t>(offsets), work = parts.add_bytes(bytes);
-      auto& workspace = state(call.queue()).workspace;
-      TROUPE_CUDA_PROPAGATE(workspace.reserve(services_, call.queue(), parts.bytes()));
+      auto& workspace = library.state(call.queue()).workspace;
+      TROUPE_CUDA_PROPAGATE(workspace.reserve(library.services, call.queue(), parts.bytes()));
       auto* const counts = part_at<std::int64_t>(workspace.get(), counts_begin);
 
       TROUPE_CUDA_TRY(

@@ -2,7 +2,7 @@
 #include "lib/sparse/spgemm_cpu.hpp"
 
 namespace troupe::host::cpu {
-Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
+Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library) {
   using sparse::Spgemm;
   const auto values = [&](Spgemm::Matrix matrix) {
     return sparse::find_values(call.tail(), matrix);
@@ -25,9 +25,10 @@ Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
                                  call.at<const T>(values(Spgemm::b))};
       const CsrProduct<T, I> c = {call.tail().empty() ? 0 : op.capacity, call.at<I>(op.c_row_begin),
                                   call.at<I>(op.c_column), call.at<T>(values(Spgemm::c))};
-      return services_.submit(call, [a, b, c, nonzeros = call.at<std::int64_t>(op.nonzeros)] {
-        *nonzeros = spgemm(a, b, c);
-      });
+      return library.services.submit(call,
+                                     [a, b, c, nonzeros = call.at<std::int64_t>(op.nonzeros)] {
+                                       *nonzeros = spgemm(a, b, c);
+                                     });
     });
   });
 }

@@ -18,6 +18,9 @@ Result<void> with_index(DType dtype, Visit&& visit) {
   return Error{Errc::unsupported, 0, "indices are i32 or i64"};
 }
 
+/// What tridiagonal systems are solved by.
+Dependencies tridiagonal_dependencies();
+
 class Sparse final
     : public LibraryHalfOf<
           Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
@@ -29,48 +32,51 @@ class Sparse final
           sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
           sparse::SpmmEx> {
  public:
-  explicit Sparse(Services& services);
-  [[nodiscard]] Dependencies stands_on() const override;
+  explicit Sparse(Services& its_services);
+  [[nodiscard]] Dependencies stands_on() const override { return tridiagonal_dependencies(); }
   /// All work is queued.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
     return false;
   }
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  Result<void> run(const sparse::Spgemm& op, const Call& call);
-  Result<void> run(const sparse::Transposition& op, const Call& call);
-  Result<void> run(const sparse::Spmm& op, const Call& call);
-  Result<void> run(const sparse::Sddmm& op, const Call& call);
-  Result<void> run(const sparse::Gtsv& op, const Call& call);
-  Result<void> run(const sparse::GtsvStrided& op, const Call& call);
-  Result<void> run(const sparse::GtsvInterleaved& op, const Call& call);
-  Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
-  Result<void> run(const sparse::Scatter& op, const Call& call);
-  Result<void> run(const sparse::Axpby& op, const Call& call);
-  Result<void> run(const sparse::Rot& op, const Call& call);
-  Result<void> run(const sparse::Spvv& op, const Call& call);
-  Result<void> run(const sparse::Csr2Coo& op, const Call& call);
-  Result<void> run(const sparse::Coo2Csr& op, const Call& call);
-  Result<void> run(const sparse::CooSort& op, const Call& call);
-  Result<void> run(const sparse::CsrSort& op, const Call& call);
-  Result<void> run(const sparse::Spsv& op, const Call& call);
-  Result<void> run(const sparse::Spsm& op, const Call& call);
-  Result<void> run(const sparse::Geam& op, const Call& call);
-  Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
-  Result<void> run(const sparse::SparseToDense& op, const Call& call);
-  Result<void> run(const sparse::BlockedEllToDense& op, const Call& call);
-  Result<void> run(const sparse::DenseToSparse& op, const Call& call);
-  Result<void> run(const sparse::Csr2Bsr& op, const Call& call);
-  Result<void> run(const sparse::Bsr2Csr& op, const Call& call);
-  Result<void> run(const sparse::Csr2Sell& op, const Call& call);
-  Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
-  Result<void> run(const sparse::Examine& op, const Call& call);
-  Result<void> run(const sparse::SpmvEx& op, const Call& call);
-  Result<void> run(const sparse::SpmmEx& op, const Call& call);
 
- private:
-  Services& services_;
-  const std::shared_ptr<Team> team_ = std::make_shared<Team>(services_.threads());
+  // For its operations.
+
+  Services& services;
+  const std::shared_ptr<Team> team = std::make_shared<Team>(services.threads());
 };
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const sparse::Spmv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Gather& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Transposition& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spmm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Sddmm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Gtsv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GtsvStrided& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GtsvInterleaved& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GpsvInterleaved& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Scatter& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Axpby& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Rot& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spvv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Coo& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Coo2Csr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::CooSort& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::CsrSort& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spsv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spsm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Geam& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpgemmReuse& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SparseToDense& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::BlockedEllToDense& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::DenseToSparse& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Bsr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Bsr2Csr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Sell& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Examine& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpmvEx& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpmmEx& op, const Call& call, Sparse& library);
 
 }  // namespace troupe::host::cpu

@@ -19,9 +19,9 @@
 namespace troupe::host::cuda {
 
 Sparse::~Sparse() {
-  for (auto& state : states_) {
-    state.prepared.forget(services_, 0);
-    state.transpositions.forget(services_, 0);
+  for (auto& state : states) {
+    state.prepared.forget(services, 0);
+    state.transpositions.forget(services, 0);
   }
 }
 
@@ -29,12 +29,12 @@ Result<void> Sparse::open(Queue queue) {
   auto& opened = state(queue);
   if (!opened.handle) TROUPE_CUDA_TRY(cusparseCreate(opened.handle.out()));
   const auto handle = opened.handle.get();
-  opened.stream = services_.stream(queue);
+  opened.stream = services.stream(queue);
   TROUPE_CUDA_TRY(cusparseSetStream(handle, opened.stream));
   TROUPE_CUDA_TRY(cusparseSetPointerMode(handle, CUSPARSE_POINTER_MODE_HOST));
   opened.scalars = ScalarsAt::host;
   if (!opened.count) {
-    auto count = services_.reserve(queue, sizeof(std::int64_t));
+    auto count = services.reserve(queue, sizeof(std::int64_t));
     if (!count) return count.error();
     opened.count = std::move(*count);
   }
@@ -57,58 +57,61 @@ Result<void> Sparse::open(Queue queue) {
 
 /// The matrix is 1 x 1 with one element, 0: row_begin is {0, 1}.
 Result<void> Sparse::warm_up(Queue queue) {
-  const WarmUp warming(services_, queue);
+  const WarmUp warming(services, queue);
   const auto call = warming.call();
   const auto rows = WarmUp::part(1), zeros = WarmUp::part(2), result = WarmUp::part(3);
   for (const auto index : {DType::i32, DType::i64}) {
     auto* const row_begin = call.at(rows);
-    TROUPE_CUDA_TRY(cudaMemsetAsync(row_begin, 0, rows.bytes, services_.stream(queue)));
-    TROUPE_CUDA_PROPAGATE(
-        services_.fill(queue, row_begin + size_of(index), {1}, size_of(index), 1));
+    TROUPE_CUDA_TRY(cudaMemsetAsync(row_begin, 0, rows.bytes, services.stream(queue)));
+    TROUPE_CUDA_PROPAGATE(services.fill(queue, row_begin + size_of(index), {1}, size_of(index), 1));
     sparse::Form form;
     form.index_dtype = index;
     form.rows = form.columns = form.nonzeros = form.stored = 1;
     for (const auto dtype : WarmUp::kReals) {
       for (const auto format : {sparse::Format::csr, sparse::Format::sell}) {
         form.format = format;
-        TROUPE_CUDA_PROPAGATE(run(
-            sparse::Spmv{dtype, {}, {}, form, {}, {}, rows, zeros, zeros, zeros, result}, call));
+        TROUPE_CUDA_PROPAGATE(carry_out(
+            *this, sparse::Spmv{dtype, {}, {}, form, {}, {}, rows, zeros, zeros, zeros, result},
+            call));
       }
-      TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
+      TROUPE_CUDA_PROPAGATE(
+          carry_out(*this, sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
-    TROUPE_CUDA_PROPAGATE(run(
-        sparse::CsrSort{
-            DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
-        call));
+    TROUPE_CUDA_PROPAGATE(
+        carry_out(*this,
+                  sparse::CsrSort{
+                      DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
+                  call));
     form.format = sparse::Format::csr;
     sparse::Geam sum;
     sum.dtype = DType::f32, sum.index_dtype = index;
     sum.rows = sum.columns = sum.nonzeros_a = sum.nonzeros_b = 1;
     sum.a_row_begin = sum.b_row_begin = rows, sum.a_column = sum.b_column = zeros;
     sum.c_row_begin = result, sum.nonzeros = WarmUp::part(4);
-    TROUPE_CUDA_PROPAGATE(run(sum, call));
-    TROUPE_CUDA_PROPAGATE(warm_up_conversions(call, index, rows));
-    TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
-                                           blas::Transpose::yes,
-                                           {},
-                                           {},
-                                           {},
-                                           form,
-                                           1,
-                                           1,
-                                           1,
-                                           {},
-                                           {},
-                                           rows,
-                                           zeros,
-                                           zeros,
-                                           zeros,
-                                           result},
-                              call));
+    TROUPE_CUDA_PROPAGATE(carry_out(*this, sum, call));
+    TROUPE_CUDA_PROPAGATE(warm_up_conversions(call, index, rows, *this));
+    TROUPE_CUDA_PROPAGATE(carry_out(*this,
+                                    sparse::Spmm{DType::f32,
+                                                 blas::Transpose::yes,
+                                                 {},
+                                                 {},
+                                                 {},
+                                                 form,
+                                                 1,
+                                                 1,
+                                                 1,
+                                                 {},
+                                                 {},
+                                                 rows,
+                                                 zeros,
+                                                 zeros,
+                                                 zeros,
+                                                 result},
+                                    call));
   }
-  state(queue).prepared.forget(services_, 0);
-  state(queue).transpositions.forget(services_, 0);
+  state(queue).prepared.forget(services, 0);
+  state(queue).transpositions.forget(services, 0);
   return {};
 }
 
@@ -139,18 +142,18 @@ Result<void> Sparse::point_at(State& state, ScalarsAt where) {
 }
 
 void Sparse::overwrites(const Operand& range) {
-  for (auto& state : states_) {
-    state.transpositions.overwrites(services_, range);
-    state.vector_analyses.overwrites(services_, range);
-    state.matrix_analyses.overwrites(services_, range);
-    state.prepared.overwrites(services_, range);
+  for (auto& state : states) {
+    state.transpositions.overwrites(services, range);
+    state.vector_analyses.overwrites(services, range);
+    state.matrix_analyses.overwrites(services, range);
+    state.prepared.overwrites(services, range);
   }
 }
 
-Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
+Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library) {
   using sparse::Spgemm;
-  auto& its_state = state(call.queue());
-  TROUPE_CUDA_PROPAGATE(point_at(its_state, ScalarsAt::host));
+  auto& its_state = library.state(call.queue());
+  TROUPE_CUDA_PROPAGATE(library.point_at(its_state, ScalarsAt::host));
   const auto values = [&](Spgemm::Matrix matrix) {
     return call.at(sparse::find_values(call.tail(), matrix));
   };
@@ -168,7 +171,7 @@ Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
   std::array<std::uint8_t, 16> pattern{};
   std::memcpy(pattern.data(), &*count, sizeof *count);
   TROUPE_CUDA_PROPAGATE(
-      services_.fill(call.queue(), its_state.count.get(), pattern, sizeof *count, 1));
+      library.services.fill(call.queue(), its_state.count.get(), pattern, sizeof *count, 1));
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.nonzeros), its_state.count.get(), sizeof *count,
                                   cudaMemcpyDefault, its_state.stream));
   return {};

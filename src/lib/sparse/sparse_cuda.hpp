@@ -49,6 +49,11 @@ struct VectorProduct {
   DType dtype, y_dtype, sum_dtype;  ///< see PreparedMatrix
 };
 
+class Sparse;
+/// See Sparse::blocks().
+bool solves_block(const OperationInfo& info, const std::byte* op, const Call& call,
+                  Sparse& library);
+
 class Sparse final
     : public LibraryHalfOf<
           Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
@@ -60,7 +65,7 @@ class Sparse final
           sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
           sparse::SpmmEx> {
  public:
-  explicit Sparse(Services& services) : services_(services) {}
+  explicit Sparse(Services& its_services) : services(its_services) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuSPARSE", &cusparseGetProperty)};
   }
@@ -68,44 +73,13 @@ class Sparse final
   Result<void> open(Queue queue) override;
   /// A triangular system does where an analysis is to be made or to be brought up to date.
   [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
-                            const Call& call) override;
+                            const Call& call) override {
+    return solves_block(info, op, call, *this);
+  }
   [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  /// Waits for the stream: see sparse::Spgemm::kTraits.
-  Result<void> run(const sparse::Spgemm& op, const Call& call);
-  Result<void> run(const sparse::Transposition& op, const Call& call);
-  Result<void> run(const sparse::Spmm& op, const Call& call);
-  Result<void> run(const sparse::Sddmm& op, const Call& call);
-  Result<void> run(const sparse::Gtsv& op, const Call& call);
-  Result<void> run(const sparse::GtsvStrided& op, const Call& call);
-  Result<void> run(const sparse::GtsvInterleaved& op, const Call& call);
-  Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
-  Result<void> run(const sparse::Scatter& op, const Call& call);
-  Result<void> run(const sparse::Axpby& op, const Call& call);
-  Result<void> run(const sparse::Rot& op, const Call& call);
-  Result<void> run(const sparse::Spvv& op, const Call& call);
-  Result<void> run(const sparse::Csr2Coo& op, const Call& call);
-  Result<void> run(const sparse::Coo2Csr& op, const Call& call);
-  Result<void> run(const sparse::CooSort& op, const Call& call);
-  Result<void> run(const sparse::CsrSort& op, const Call& call);
-  Result<void> run(const sparse::Spsv& op, const Call& call);
-  Result<void> run(const sparse::Spsm& op, const Call& call);
-  Result<void> run(const sparse::Geam& op, const Call& call);
-  Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
-  Result<void> run(const sparse::SparseToDense& op, const Call& call);
-  Result<void> run(const sparse::BlockedEllToDense& op, const Call& call);
-  Result<void> run(const sparse::DenseToSparse& op, const Call& call);
-  Result<void> run(const sparse::Csr2Bsr& op, const Call& call);
-  Result<void> run(const sparse::Bsr2Csr& op, const Call& call);
-  Result<void> run(const sparse::Csr2Sell& op, const Call& call);
-  Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
-  Result<void> run(const sparse::Examine& op, const Call& call);
-  Result<void> run(const sparse::SpmvEx& op, const Call& call);
-  Result<void> run(const sparse::SpmmEx& op, const Call& call);
 
- private:
+  // For its operations.
   struct State {
     cudaStream_t stream = nullptr;
     SparseHandle handle;
@@ -118,19 +92,9 @@ class Sparse final
     Workspace workspace;
     DeviceMemory count;  ///< std::int64_t, on its way to a result cell
   };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] State& state(Queue queue) { return states[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the scalars of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
-  /// y = alpha op(A) x + beta y by cuSPARSE: see for_cusparse().
-  Result<void> multiply_by_cusparse(const VectorProduct& product, const Call& call);
-  /// Where the elements of op(A) are; for all forms but a plain sliced ELL with elements.
-  template <class I>
-  Result<kernels::Pattern<I>> pattern_of(const SparseArgument& a, const Call& call);
-  /// C = alpha op(A) B + beta C by own kernels, for the same forms; C has elements. See
-  /// products_cuda.hpp.
-  template <class T, class C, class Sum>
-  Result<void> multiply_by_kernel(const SparseArgument& a,
-                                  const kernels::DenseOperands<T, C, Sum>& dense, const Call& call);
   template <class Op>
   static auto& analyses(State& state) {
     if constexpr (std::is_same_v<Op, sparse::Spsv>) {
@@ -139,18 +103,65 @@ class Sparse final
       return state.matrix_analyses;
     }
   }
-  template <class Op>
-  bool analyses_block(const Op& op, const Call& call);
-  template <class Op>
-  Result<void> solve(const Op& op, const Call& call);
-  /// The elements of the product that a matrix of blocks has, by an own kernel.
-  Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call);
   Result<void> warm_up(Queue queue);
-  Result<void> warm_up_conversions(const Call& call, DType index, const Operand& row_begin);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+  Services& services;
+  std::array<State, 2> states;  ///< of the lane's own queue, of its detour
 };
+template <class Op>
+Result<void> solve(const Op& op, const Call& call, Sparse& library);
+template <class Op>
+bool analyses_block(const Op& op, const Call& call, Sparse& library);
+/// y = alpha op(A) x + beta y by cuSPARSE: see for_cusparse().
+Result<void> multiply_by_cusparse(const VectorProduct& product, const Call& call, Sparse& library);
+/// C = alpha op(A) B + beta C by own kernels, for the same forms; C has elements. See
+/// products_cuda.hpp.
+template <class T, class C, class Sum>
+Result<void> multiply_by_kernel(const SparseArgument& a,
+                                const kernels::DenseOperands<T, C, Sum>& dense, const Call& call,
+                                Sparse& library);
+/// Where the elements of op(A) are; for all forms but a plain sliced ELL with elements.
+template <class I>
+Result<kernels::Pattern<I>> pattern_of(const SparseArgument& a, const Call& call, Sparse& library);
+Result<void> warm_up_conversions(const Call& call, DType index, const Operand& row_begin,
+                                 Sparse& library);
+/// The elements of the product that a matrix of blocks has, by an own kernel.
+Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call, Sparse& library);
+
+/// Its operations, each in the file of its family: called by HalfOf.
+Result<void> run(const sparse::Spmv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Gather& op, const Call& call, Sparse& library);
+/// Waits for the stream: see sparse::Spgemm::kTraits.
+Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Transposition& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spmm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Sddmm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Gtsv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GtsvStrided& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GtsvInterleaved& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::GpsvInterleaved& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Scatter& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Axpby& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Rot& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spvv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Coo& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Coo2Csr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::CooSort& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::CsrSort& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spsv& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Spsm& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Geam& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpgemmReuse& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SparseToDense& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::BlockedEllToDense& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::DenseToSparse& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Bsr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Bsr2Csr& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2Sell& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::Examine& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpmvEx& op, const Call& call, Sparse& library);
+Result<void> run(const sparse::SpmmEx& op, const Call& call, Sparse& library);
 
 }  // namespace troupe::host::cuda

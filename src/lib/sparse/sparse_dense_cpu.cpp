@@ -3,7 +3,7 @@
 /// Products of sparse matrices with dense ones on the cpu engine.
 namespace troupe::host::cpu {
 
-Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
+Result<void> run(const sparse::Spmm& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.a.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
@@ -18,16 +18,17 @@ Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
                                   {call.at<T>(op.c), op.order_c, op.ldc},
                                   {},
                                   {}};
-      return services_.submit(call, [product, alpha = ScalarValue<T>(op.alpha, call),
-                                     beta = ScalarValue<T>(op.beta, call), team = team_]() mutable {
-        product.alpha = alpha.get(), product.beta = beta.get();
-        multiply(product, *team);
-      });
+      return library.services.submit(
+          call, [product, alpha = ScalarValue<T>(op.alpha, call),
+                 beta = ScalarValue<T>(op.beta, call), team = library.team]() mutable {
+            product.alpha = alpha.get(), product.beta = beta.get();
+            multiply(product, *team);
+          });
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
+Result<void> run(const sparse::Sddmm& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.c.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
@@ -39,7 +40,7 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
         return DenseView<const T>(call.at<const T>(operand),
                                   by_column ? blas::Order::column : blas::Order::row, leading);
       };
-      return services_.submit(
+      return library.services.submit(
           call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                  outer = call.at<const I>(op.outer), inner = call.at<const I>(op.inner),
                  a = view(op.a, op.transpose_a, op.order_a, op.lda),

@@ -23,24 +23,25 @@ cusparseStatus_t describe(const void* element, DType dtype, blas::Transpose tran
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
+Result<void> run(const sparse::Spmm& op, const Call& call, Sparse& library) {
   if (op.rows_of_c() == 0 || op.n == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
     auto dense = matrices_of<Native<T>, Native<T>, Native<T>>(op, call);
     dense.alpha = native_scalar<T>(op.alpha, call);
     dense.beta = native_scalar<T>(op.beta, call);
-    return multiply_by_kernel({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call);
+    return multiply_by_kernel({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call,
+                              library);
   });
 }
 
-Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
+Result<void> run(const sparse::Sddmm& op, const Call& call, Sparse& library) {
   if (op.c.nonzeros == 0) return {};
-  if (op.c.format == sparse::Format::bsr) return sample_by_kernel(op, call);
+  if (op.c.format == sparse::Format::bsr) return sample_by_kernel(op, call, library);
   return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
     ScalarValues<T> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
-    auto& own = state(call.queue());
-    TROUPE_CUDA_PROPAGATE(point_at(own, scalars.where()));
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(library.services, call, {&op.alpha, &op.beta}));
+    auto& own = library.state(call.queue());
+    TROUPE_CUDA_PROPAGATE(library.point_at(own, scalars.where()));
     const auto type = value_type(op.dtype);
     const auto index = index_type(op.c.index_dtype);
     DenseMatrix a, b;
@@ -56,12 +57,12 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
     TROUPE_CUDA_TRY(cusparseSDDMM_bufferSize(
         own.handle.get(), operation(op.transpose_a), operation(op.transpose_b), scalars[0], a.get(),
         b.get(), scalars[1], c.get(), type, CUSPARSE_SDDMM_ALG_DEFAULT, &bytes));
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
     // cuSPARSE does not promise not to read them.
     if (op.beta.is_zero(op.dtype)) {
       TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.value), 0,
                                       size_of(op.dtype) * static_cast<std::size_t>(op.c.nonzeros),
-                                      services_.stream(call.queue())));
+                                      library.services.stream(call.queue())));
     }
     TROUPE_CUDA_TRY(cusparseSDDMM(
         own.handle.get(), operation(op.transpose_a), operation(op.transpose_b), scalars[0], a.get(),
@@ -70,7 +71,7 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::sample_by_kernel(const sparse::Sddmm& op, const Call& call) {
+Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.c.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
@@ -93,7 +94,7 @@ Result<void> Sparse::sample_by_kernel(const sparse::Sddmm& op, const Call& call)
       product.b_column_step = b_by_column ? op.ldb : 1;
       product.alpha = native_scalar<T>(op.alpha, call);
       product.beta = native_scalar<T>(op.beta, call);
-      TROUPE_CUDA_TRY(kernels::sddmm(services_.launch(call.queue()), product));
+      TROUPE_CUDA_TRY(kernels::sddmm(library.services.launch(call.queue()), product));
       return {};
     });
   });

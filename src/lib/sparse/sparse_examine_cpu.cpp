@@ -80,13 +80,13 @@ struct Examined {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Examine& op, const Call& call) {
+Result<void> run(const sparse::Examine& op, const Call& call, Sparse& library) {
   return with_index(op.dtype, [&](auto zero_index) {
     using I = decltype(zero_index);
     const auto array = [&](const Operand& operand, std::int64_t length) -> const I* {
       return length > 0 ? call.at<const I>(operand) : nullptr;
     };
-    return services_.submit(
+    return library.services.submit(
         call, [examined = Examined<I>{op, array(op.outer, op.outer_length),
                                       array(op.inner, op.inner_length)},
                found = call.at<Finding>(op.found)] { *found = examined.first_fault(); });

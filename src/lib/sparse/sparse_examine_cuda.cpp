@@ -14,13 +14,13 @@ static_assert(kernels::kWrongBegin == static_cast<std::int64_t>(sparse::Fault::w
               kernels::kInnerOutside == static_cast<std::int64_t>(sparse::Fault::inner_outside) &&
               kernels::kNotSorted == static_cast<std::int64_t>(sparse::Fault::not_sorted));
 
-Result<void> Sparse::run(const sparse::Examine& op, const Call& call) {
+Result<void> run(const sparse::Examine& op, const Call& call, Sparse& library) {
   using kernels::IndexFinding;
-  const auto launch = services_.launch(call.queue());
-  auto& workspace = state(call.queue()).workspace;
+  const auto launch = library.services.launch(call.queue());
+  auto& workspace = library.state(call.queue()).workspace;
   PartsOfMemory parts;
   const auto first_at = parts.add<unsigned long long>(1), finding_at = parts.add<IndexFinding>(1);
-  TROUPE_CUDA_PROPAGATE(workspace.reserve(services_, call.queue(), parts.bytes()));
+  TROUPE_CUDA_PROPAGATE(workspace.reserve(library.services, call.queue(), parts.bytes()));
   auto* const first = part_at<unsigned long long>(workspace.get(), first_at);
   auto* const finding = part_at<IndexFinding>(workspace.get(), finding_at);
   const bool nothing = op.outer_length == 0 && op.inner_length == 0;

@@ -114,45 +114,45 @@ std::int64_t slice(const sparse::Csr2Sell& op, const GivenCsr<T, I>& from,
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Csr2Bsr& op, const Call& call) {
+Result<void> run(const sparse::Csr2Bsr& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(call, [op, from = GivenCsr<T, I>(op, call),
-                                     to = BlockTarget<T, I>{call.at<I>(op.block_row_begin),
-                                                            if_present<I>(op.block_column, call),
-                                                            if_present<T>(op.block_value, call)},
-                                     blocks = call.at<std::int64_t>(op.blocks)] {
-        *blocks = put_in_blocks(op, from, to);
-      });
+      return library.services.submit(
+          call,
+          [op, from = GivenCsr<T, I>(op, call),
+           to = BlockTarget<T, I>{call.at<I>(op.block_row_begin),
+                                  if_present<I>(op.block_column, call),
+                                  if_present<T>(op.block_value, call)},
+           blocks = call.at<std::int64_t>(op.blocks)] { *blocks = put_in_blocks(op, from, to); });
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::Bsr2Csr& op, const Call& call) {
+Result<void> run(const sparse::Bsr2Csr& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(call,
-                              [op, block_row_begin = call.at<const I>(op.block_row_begin),
-                               block_column = call.at<const I>(op.block_column),
-                               block_value = call.at<const T>(op.block_value),
-                               to = RowTarget<T, I>{call.at<I>(op.row_begin), call.at<I>(op.column),
-                                                    call.at<T>(op.value)}] {
-                                expand_blocks(op, block_row_begin, block_column, block_value, to);
-                              });
+      return library.services.submit(
+          call, [op, block_row_begin = call.at<const I>(op.block_row_begin),
+                 block_column = call.at<const I>(op.block_column),
+                 block_value = call.at<const T>(op.block_value),
+                 to = RowTarget<T, I>{call.at<I>(op.row_begin), call.at<I>(op.column),
+                                      call.at<T>(op.value)}] {
+            expand_blocks(op, block_row_begin, block_column, block_value, to);
+          });
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::Csr2Sell& op, const Call& call) {
+Result<void> run(const sparse::Csr2Sell& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call,
           [op, from = GivenCsr<T, I>(op, call),
            to = SliceTarget<T, I>{call.at<I>(op.slice_begin), if_present<I>(op.sell_column, call),

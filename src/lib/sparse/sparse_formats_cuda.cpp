@@ -6,7 +6,8 @@
 namespace troupe::host::cuda {
 
 /// What CUB's kernels are launched by: csr2bsr sorts and adds up. `row_begin`: {0, 1}
-Result<void> Sparse::warm_up_conversions(const Call& call, DType index, const Operand& row_begin) {
+Result<void> warm_up_conversions(const Call& call, DType index, const Operand& row_begin,
+                                 Sparse& library) {
   const auto zeros = WarmUp::part(2);
   sparse::Csr2Bsr op;
   op.dtype = DType::f32, op.index_dtype = index;
@@ -14,12 +15,12 @@ Result<void> Sparse::warm_up_conversions(const Call& call, DType index, const Op
   op.row_begin = row_begin, op.column = zeros, op.value = zeros;
   op.block_row_begin = WarmUp::part(3), op.block_column = WarmUp::part(4);
   op.block_value = WarmUp::part(5), op.blocks = WarmUp::part(6);
-  return run(op, call);
+  return run(op, call, library);
 }
 
-Result<void> Sparse::run(const sparse::Csr2Bsr& op, const Call& call) {
-  auto& workspace = state(call.queue()).workspace;
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const sparse::Csr2Bsr& op, const Call& call, Sparse& library) {
+  auto& workspace = library.state(call.queue()).workspace;
+  const auto launch = library.services.launch(call.queue());
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
@@ -27,10 +28,10 @@ Result<void> Sparse::run(const sparse::Csr2Bsr& op, const Call& call) {
       if (op.nonzeros == 0) {
         const auto offsets = static_cast<std::size_t>(op.block_rows()) + 1;
         TROUPE_CUDA_TRY(cudaMemsetAsync(block_row_begin, 0, offsets * sizeof(I), launch.stream));
-        return give_size_of_nothing(services_, workspace, op.blocks, call);
+        return give_size_of_nothing(library.services, workspace, op.blocks, call);
       }
       const auto from = given_rows<N, I>(op, call);
-      const auto numbered = number_blocks<I>(services_, workspace, op, from.column, call, 0);
+      const auto numbered = number_blocks<I>(library.services, workspace, op, from.column, call, 0);
       if (!numbered) return numbered.error();
       const auto& [elements, before, unused] = *numbered;
       TROUPE_CUDA_TRY(
@@ -46,7 +47,7 @@ Result<void> Sparse::run(const sparse::Csr2Bsr& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::Bsr2Csr& op, const Call& call) {
+Result<void> run(const sparse::Bsr2Csr& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
@@ -54,16 +55,16 @@ Result<void> Sparse::run(const sparse::Bsr2Csr& op, const Call& call) {
           op.block_rows, op.blocks, call.at<const I>(op.block_row_begin),
           call.at<const I>(op.block_column), call.at<const N>(op.block_value)};
       TROUPE_CUDA_TRY(kernels::expand_blocks(
-          services_.launch(call.queue()), from, {op.block, op.order == BlockOrder::row},
+          library.services.launch(call.queue()), from, {op.block, op.order == BlockOrder::row},
           call.at<I>(op.row_begin), call.at<I>(op.column), call.at<N>(op.value)));
       return {};
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::Csr2Sell& op, const Call& call) {
-  auto& workspace = state(call.queue()).workspace;
-  const auto launch = services_.launch(call.queue());
+Result<void> run(const sparse::Csr2Sell& op, const Call& call, Sparse& library) {
+  auto& workspace = library.state(call.queue()).workspace;
+  const auto launch = library.services.launch(call.queue());
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
       using N = Native<T>;
@@ -72,7 +73,7 @@ Result<void> Sparse::run(const sparse::Csr2Sell& op, const Call& call) {
       TROUPE_CUDA_TRY(kernels::counting_bytes(offsets, &bytes));
       PartsOfMemory parts;
       const auto counts_begin = parts.add<std::int64_t>(offsets), work = parts.add_bytes(bytes);
-      TROUPE_CUDA_PROPAGATE(workspace.reserve(services_, call.queue(), parts.bytes()));
+      TROUPE_CUDA_PROPAGATE(workspace.reserve(library.services, call.queue(), parts.bytes()));
       auto* const counts = part_at<std::int64_t>(workspace.get(), counts_begin);
 
       const auto from = given_rows<N, I>(op, call);

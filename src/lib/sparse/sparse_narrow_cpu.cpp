@@ -34,36 +34,38 @@ Result<void> queue_product(Services& services, const Op& op, const Call& call, D
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::SpmvEx& op, const Call& call) {
-  return queue_product(
-      services_, op, call, op.y_dtype, team_, [&]<class In, class I, class Out, class Sum>() {
-        return SparseProduct<In, I, Out, Sum>{op.a,
-                                              op.transpose,
-                                              call.at<const I>(op.outer),
-                                              call.at<const I>(op.inner),
-                                              call.at<const In>(op.value),
-                                              1,
-                                              {call.at<const In>(op.x), blas::Order::row, 1},
-                                              {call.at<Out>(op.y), blas::Order::row, 1},
-                                              {},
-                                              {}};
-      });
+Result<void> run(const sparse::SpmvEx& op, const Call& call, Sparse& library) {
+  return queue_product(library.services, op, call, op.y_dtype, library.team,
+                       [&]<class In, class I, class Out, class Sum>() {
+                         return SparseProduct<In, I, Out, Sum>{
+                             op.a,
+                             op.transpose,
+                             call.at<const I>(op.outer),
+                             call.at<const I>(op.inner),
+                             call.at<const In>(op.value),
+                             1,
+                             {call.at<const In>(op.x), blas::Order::row, 1},
+                             {call.at<Out>(op.y), blas::Order::row, 1},
+                             {},
+                             {}};
+                       });
 }
 
-Result<void> Sparse::run(const sparse::SpmmEx& op, const Call& call) {
-  return queue_product(
-      services_, op, call, op.c_dtype, team_, [&]<class In, class I, class Out, class Sum>() {
-        return SparseProduct<In, I, Out, Sum>{op.a,
-                                              op.transpose_a,
-                                              call.at<const I>(op.outer),
-                                              call.at<const I>(op.inner),
-                                              call.at<const In>(op.value),
-                                              op.n,
-                                              {call.at<const In>(op.b), op.order_b, op.ldb},
-                                              {call.at<Out>(op.c), op.order_c, op.ldc},
-                                              {},
-                                              {}};
-      });
+Result<void> run(const sparse::SpmmEx& op, const Call& call, Sparse& library) {
+  return queue_product(library.services, op, call, op.c_dtype, library.team,
+                       [&]<class In, class I, class Out, class Sum>() {
+                         return SparseProduct<In, I, Out, Sum>{
+                             op.a,
+                             op.transpose_a,
+                             call.at<const I>(op.outer),
+                             call.at<const I>(op.inner),
+                             call.at<const In>(op.value),
+                             op.n,
+                             {call.at<const In>(op.b), op.order_b, op.ldb},
+                             {call.at<Out>(op.c), op.order_c, op.ldc},
+                             {},
+                             {}};
+                       });
 }
 
 }  // namespace troupe::host::cpu

@@ -23,29 +23,30 @@ Result<void> with_types(DType in, DType out, F&& f) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::SpmvEx& op, const Call& call) {
+Result<void> run(const sparse::SpmvEx& op, const Call& call, Sparse& library) {
   if (op.length_of_y() == 0) return {};
   const SparseArgument a{op.a, op.transpose, op.outer, op.inner, op.value};
   if (const auto [has, form] = for_cusparse(a, op.dtype); has) {
     return multiply_by_cusparse({a, form, op.x, op.y, op.alpha, op.beta, op.dtype, op.y_dtype,
                                  sparse::sum_type(op.y_dtype)},
-                                call);
+                                call, library);
   }
   return with_types(op.dtype, op.y_dtype, [&]<class In, class Out, class Sum>(In, Out, Sum) {
     auto dense = vectors_of<In, Out, Sum>(op, call);
     dense.alpha = scalar<Sum>(op.alpha, call);
     dense.beta = scalar<Sum>(op.beta, call);
-    return multiply_by_kernel(a, dense, call);
+    return multiply_by_kernel(a, dense, call, library);
   });
 }
 
-Result<void> Sparse::run(const sparse::SpmmEx& op, const Call& call) {
+Result<void> run(const sparse::SpmmEx& op, const Call& call, Sparse& library) {
   if (op.rows_of_c() == 0 || op.n == 0) return {};
   return with_types(op.dtype, op.c_dtype, [&]<class In, class Out, class Sum>(In, Out, Sum) {
     auto dense = matrices_of<In, Out, Sum>(op, call);
     dense.alpha = scalar<Sum>(op.alpha, call);
     dense.beta = scalar<Sum>(op.beta, call);
-    return multiply_by_kernel({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call);
+    return multiply_by_kernel({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call,
+                              library);
   });
 }
 

@@ -31,10 +31,10 @@ void write_permutation(const std::vector<std::int64_t>& place, I* permutation) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Csr2Coo& op, const Call& call) {
+Result<void> run(const sparse::Csr2Coo& op, const Call& call, Sparse& library) {
   return with_index(op.dtype, [&](auto zero_index) {
     using I = decltype(zero_index);
-    return services_.submit(
+    return library.services.submit(
         call, [op, row_begin = call.at<const I>(op.row_begin), row = call.at<I>(op.row)] {
           for (std::int64_t i = 0; i < op.rows; ++i) {
             const auto [begin, end] = row_range(row_begin, i, op.nonzeros);
@@ -44,10 +44,10 @@ Result<void> Sparse::run(const sparse::Csr2Coo& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::Coo2Csr& op, const Call& call) {
+Result<void> run(const sparse::Coo2Csr& op, const Call& call, Sparse& library) {
   return with_index(op.dtype, [&](auto zero_index) {
     using I = decltype(zero_index);
-    return services_.submit(
+    return library.services.submit(
         call, [op, row = call.at<const I>(op.row), row_begin = call.at<I>(op.row_begin)] {
           std::fill_n(row_begin, op.rows + 1, I{0});
           for (std::int64_t k = 0; k < op.nonzeros; ++k) {
@@ -59,12 +59,12 @@ Result<void> Sparse::run(const sparse::Coo2Csr& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::CooSort& op, const Call& call) {
+Result<void> run(const sparse::CooSort& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call,
           [op, row = call.at<const I>(op.row), column = call.at<const I>(op.column),
            value = if_present<const T>(op.value, call), sorted_row = call.at<I>(op.sorted_row),
@@ -87,17 +87,17 @@ Result<void> Sparse::run(const sparse::CooSort& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::CsrSort& op, const Call& call) {
+Result<void> run(const sparse::CsrSort& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(call, [op, row_begin = call.at<const I>(op.row_begin),
-                                     column = call.at<const I>(op.column),
-                                     value = if_present<const T>(op.value, call),
-                                     sorted_column = call.at<I>(op.sorted_column),
-                                     sorted_value = if_present<T>(op.sorted_value, call),
-                                     permutation = if_present<I>(op.permutation, call)] {
+      return library.services.submit(call, [op, row_begin = call.at<const I>(op.row_begin),
+                                            column = call.at<const I>(op.column),
+                                            value = if_present<const T>(op.value, call),
+                                            sorted_column = call.at<I>(op.sorted_column),
+                                            sorted_value = if_present<T>(op.sorted_value, call),
+                                            permutation = if_present<I>(op.permutation, call)] {
         auto place = numbers_up_to(op.nonzeros);
         for (std::int64_t i = 0; i < op.rows; ++i) {
           const auto [begin, end] = row_range(row_begin, i, op.nonzeros);

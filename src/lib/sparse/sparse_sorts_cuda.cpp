@@ -40,37 +40,38 @@ Result<void> sort(Services& services, Workspace& workspace, const Op& op, const 
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Csr2Coo& op, const Call& call) {
+Result<void> run(const sparse::Csr2Coo& op, const Call& call, Sparse& library) {
   if (op.nonzeros == 0) return {};
   return with_index(op.dtype, [&]<class I>(I) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::find_rows(services_.launch(call.queue()), op.rows, op.nonzeros,
+    TROUPE_CUDA_TRY(kernels::find_rows(library.services.launch(call.queue()), op.rows, op.nonzeros,
                                        call.at<const I>(op.row_begin), call.at<I>(op.row)));
     return {};
   });
 }
 
-Result<void> Sparse::run(const sparse::Coo2Csr& op, const Call& call) {
+Result<void> run(const sparse::Coo2Csr& op, const Call& call, Sparse& library) {
   return with_index(op.dtype, [&]<class I>(I) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::find_row_begins(services_.launch(call.queue()), op.rows, op.nonzeros,
-                                             call.at<const I>(op.row), call.at<I>(op.row_begin)));
+    TROUPE_CUDA_TRY(kernels::find_row_begins(library.services.launch(call.queue()), op.rows,
+                                             op.nonzeros, call.at<const I>(op.row),
+                                             call.at<I>(op.row_begin)));
     return {};
   });
 }
 
-Result<void> Sparse::run(const sparse::CooSort& op, const Call& call) {
+Result<void> run(const sparse::CooSort& op, const Call& call, Sparse& library) {
   if (op.nonzeros == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) {
       const kernels::Elements<I> elements{op.rows,     op.columns,
                                           op.nonzeros, call.at<const I>(op.row),
                                           nullptr,     call.at<const I>(op.column)};
-      return sort<T>(services_, state(call.queue()).workspace, op, call, elements,
+      return sort<T>(library.services, library.state(call.queue()).workspace, op, call, elements,
                      {1, op.by == sparse::SortBy::column}, call.at<I>(op.sorted_row));
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::CsrSort& op, const Call& call) {
+Result<void> run(const sparse::CsrSort& op, const Call& call, Sparse& library) {
   if (op.nonzeros == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) {
@@ -81,7 +82,8 @@ Result<void> Sparse::run(const sparse::CsrSort& op, const Call& call) {
                                           call.at<const I>(op.row_begin),
                                           call.at<const I>(op.column)};
       I* const no_row = nullptr;
-      return sort<T>(services_, state(call.queue()).workspace, op, call, elements, {}, no_row);
+      return sort<T>(library.services, library.state(call.queue()).workspace, op, call, elements,
+                     {}, no_row);
     });
   });
 }

@@ -114,7 +114,7 @@ void multiply(const Product<T, I>& product, Team& team) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
+Result<void> run(const sparse::Spmv& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.a.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
@@ -128,11 +128,12 @@ Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
                             {},
                             call.at<const T>(op.x),
                             call.at<T>(op.y)};
-      return services_.submit(call, [product, alpha = ScalarValue<T>(op.alpha, call),
-                                     beta = ScalarValue<T>(op.beta, call), team = team_]() mutable {
-        product.alpha = alpha.get(), product.beta = beta.get();
-        multiply(product, *team);
-      });
+      return library.services.submit(
+          call, [product, alpha = ScalarValue<T>(op.alpha, call),
+                 beta = ScalarValue<T>(op.beta, call), team = library.team]() mutable {
+            product.alpha = alpha.get(), product.beta = beta.get();
+            multiply(product, *team);
+          });
     });
   });
 }

@@ -25,30 +25,30 @@ ForCusparse for_cusparse(const SparseArgument& a, DType dtype) {
   }
 }
 
-Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
+Result<void> run(const sparse::Spmv& op, const Call& call, Sparse& library) {
   if (op.length_of_y() == 0) return {};
   const SparseArgument a{op.a, op.transpose, op.outer, op.inner, op.value};
   if (const auto [has, form] = for_cusparse(a, op.dtype); has) {
     return multiply_by_cusparse(
-        {a, form, op.x, op.y, op.alpha, op.beta, op.dtype, op.dtype, op.dtype}, call);
+        {a, form, op.x, op.y, op.alpha, op.beta, op.dtype, op.dtype, op.dtype}, call, library);
   }
   return with_number(op.dtype, [&]<class T>(T) {
     auto dense = vectors_of<Native<T>, Native<T>, Native<T>>(op, call);
     dense.alpha = native_scalar<T>(op.alpha, call);
     dense.beta = native_scalar<T>(op.beta, call);
-    return multiply_by_kernel(a, dense, call);
+    return multiply_by_kernel(a, dense, call, library);
   });
 }
 
-Result<void> Sparse::multiply_by_cusparse(const VectorProduct& product, const Call& call) {
+Result<void> multiply_by_cusparse(const VectorProduct& product, const Call& call, Sparse& library) {
   const auto& a = product.a;
   const auto multiply = [&]<class Sum>(Sum) -> Result<void> {
     ScalarValues<Sum> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&product.alpha, &product.beta}));
-    auto& own = state(call.queue());
-    TROUPE_CUDA_PROPAGATE(point_at(own, scalars.where()));
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(library.services, call, {&product.alpha, &product.beta}));
+    auto& own = library.state(call.queue());
+    TROUPE_CUDA_PROPAGATE(library.point_at(own, scalars.where()));
     const auto prepared =
-        own.prepared.find(services_, call.queue(), own.handle.get(),
+        own.prepared.find(library.services, call.queue(), own.handle.get(),
                           {.outer = call.at(a.outer),
                            .inner = call.at(a.inner),
                            .value = call.at(a.value),
@@ -74,7 +74,7 @@ Result<void> Sparse::multiply_by_cusparse(const VectorProduct& product, const Ca
 }
 
 template <class I>
-Result<kernels::Pattern<I>> Sparse::pattern_of(const SparseArgument& a, const Call& call) {
+Result<kernels::Pattern<I>> pattern_of(const SparseArgument& a, const Call& call, Sparse& library) {
   using sparse::Format;
   const auto& form = a.form;
   kernels::Pattern<I> pattern;
@@ -106,9 +106,10 @@ Result<kernels::Pattern<I>> Sparse::pattern_of(const SparseArgument& a, const Ca
     if (across) std::swap(blocks.row_step, blocks.column_step);
   }
 
-  auto& own = state(call.queue());
+  auto& own = library.state(call.queue());
   if (across) {
-    const auto transposed = own.transpositions.find(services_, call, matrix, a.outer, a.inner);
+    const auto transposed =
+        own.transpositions.find(library.services, call, matrix, a.outer, a.inner);
     if (!transposed) return transposed.error();
     pattern.row_begin = transposed->column_begin, pattern.column = transposed->row;
     pattern.place = transposed->place;
@@ -116,9 +117,9 @@ Result<kernels::Pattern<I>> Sparse::pattern_of(const SparseArgument& a, const Ca
     pattern.row_begin = matrix.row_begin, pattern.column = matrix.column;
     if (matrix.row != nullptr) {
       const auto bytes = (static_cast<std::size_t>(matrix.rows) + 1) * sizeof(I);
-      TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+      TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
       auto* const begins = static_cast<I*>(own.workspace.get());
-      TROUPE_CUDA_TRY(kernels::find_begins(services_.launch(call.queue()), matrix.row,
+      TROUPE_CUDA_TRY(kernels::find_begins(library.services.launch(call.queue()), matrix.row,
                                            matrix.nonzeros, matrix.rows, begins));
       pattern.row_begin = begins;
     }
@@ -126,9 +127,9 @@ Result<kernels::Pattern<I>> Sparse::pattern_of(const SparseArgument& a, const Ca
   return pattern;
 }
 
-template Result<kernels::Pattern<std::int32_t>> Sparse::pattern_of(const SparseArgument&,
-                                                                   const Call&);
-template Result<kernels::Pattern<std::int64_t>> Sparse::pattern_of(const SparseArgument&,
-                                                                   const Call&);
+template Result<kernels::Pattern<std::int32_t>> pattern_of(const SparseArgument&, const Call&,
+                                                           Sparse&);
+template Result<kernels::Pattern<std::int64_t>> pattern_of(const SparseArgument&, const Call&,
+                                                           Sparse&);
 
 }  // namespace troupe::host::cuda

@@ -7,12 +7,12 @@
 /// Transposed sparse matrices on the cpu engine.
 namespace troupe::host::cpu {
 
-Result<void> Sparse::run(const sparse::Transposition& op, const Call& call) {
+Result<void> run(const sparse::Transposition& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
-      return services_.submit(
+      return library.services.submit(
           call,
           [op, row_begin = call.at<const I>(op.row_begin), column = call.at<const I>(op.column),
            value = call.at<const T>(op.value), t_row_begin = call.at<I>(op.t_row_begin),

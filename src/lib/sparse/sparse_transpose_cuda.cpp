@@ -4,8 +4,8 @@
 /// Transposed sparse matrices on the cuda engine.
 namespace troupe::host::cuda {
 
-Result<void> Sparse::run(const sparse::Transposition& op, const Call& call) {
-  const auto stream = services_.stream(call.queue());
+Result<void> run(const sparse::Transposition& op, const Call& call, Sparse& library) {
+  const auto stream = library.services.stream(call.queue());
   if (op.nonzeros == 0) {
     const auto offsets = static_cast<std::size_t>(op.columns) + 1;
     TROUPE_CUDA_TRY(
@@ -14,13 +14,13 @@ Result<void> Sparse::run(const sparse::Transposition& op, const Call& call) {
   }
   return with_number(op.dtype, [&]<class T>(T) {
     return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
-      const auto launch = services_.launch(call.queue());
-      auto& workspace = state(call.queue()).workspace;
+      const auto launch = library.services.launch(call.queue());
+      auto& workspace = library.state(call.queue()).workspace;
       std::size_t bytes = 0;
       TROUPE_CUDA_TRY(kernels::transposition_bytes<I>(op.nonzeros, &bytes));
       bytes = (bytes + sizeof(I) - 1) / sizeof(I) * sizeof(I);  // the places stand behind that
       const auto places = static_cast<std::size_t>(op.nonzeros) * sizeof(I);
-      TROUPE_CUDA_PROPAGATE(workspace.reserve(services_, call.queue(), bytes + places));
+      TROUPE_CUDA_PROPAGATE(workspace.reserve(library.services, call.queue(), bytes + places));
       auto* const place = reinterpret_cast<I*>(static_cast<std::byte*>(workspace.get()) + bytes);
       const kernels::Structure<I> matrix{op.rows, op.columns, op.nonzeros,
                                          call.at<const I>(op.row_begin),

@@ -96,19 +96,19 @@ Result<void> with_triangle(const Op& op, const Call& call, F&& f) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Spsv& op, const Call& call) {
+Result<void> run(const sparse::Spsv& op, const Call& call, Sparse& library) {
   return with_triangle(op, call, [&]<class T>(T, const auto& triangle) {
-    return services_.submit(
+    return library.services.submit(
         call, [triangle, alpha = ScalarValue<T>(op.alpha, call),
                b = Column<const T>{call.at<const T>(op.b), 1},
                x = Column<T>{call.at<T>(op.x), 1}] { triangle.solve(alpha.get(), b, x); });
   });
 }
 
-Result<void> Sparse::run(const sparse::Spsm& op, const Call& call) {
+Result<void> run(const sparse::Spsm& op, const Call& call, Sparse& library) {
   return with_triangle(op, call, [&]<class T>(T, const auto& triangle) {
-    return services_.submit(call, [triangle, op, alpha = ScalarValue<T>(op.alpha, call),
-                                   b = call.at<const T>(op.b), x = call.at<T>(op.x)] {
+    return library.services.submit(call, [triangle, op, alpha = ScalarValue<T>(op.alpha, call),
+                                          b = call.at<const T>(op.b), x = call.at<T>(op.x)] {
       const bool b_by_column = op.order_b == blas::Order::column;
       const bool x_by_column = op.order_x == blas::Order::column;
       for (std::int64_t j = 0; j < op.columns; ++j) {

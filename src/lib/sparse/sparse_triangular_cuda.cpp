@@ -85,36 +85,36 @@ bool has_gaps_in_its_row(const Copy& side) {
 }  // namespace
 
 template <class Op>
-bool Sparse::analyses_block(const Op& op, const Call& call) {
+bool analyses_block(const Op& op, const Call& call, Sparse& library) {
   if (op.a.rows == 0 || op.a.nonzeros == 0) return false;
   if constexpr (std::is_same_v<Op, sparse::Spsm>) {
     if (op.columns == 0) return false;
   }
-  return !analyses<Op>(state(call.queue())).ready(system_of(op, call));
+  return !library.analyses<Op>(library.state(call.queue())).ready(system_of(op, call));
 }
 
 template <class Op>
-Result<void> Sparse::solve(const Op& op, const Call& call) {
+Result<void> solve(const Op& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
-    const auto launch = services_.launch(call.queue());
+    const auto launch = library.services.launch(call.queue());
     auto to_solution = right_side<T>(op, call);
     if (to_solution.rows == 0 || to_solution.columns == 0) return {};
     if (op.a.nonzeros == 0) {  // then the diagonal is all ones
       TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_solution));
       return {};
     }
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     const auto system = system_of(op, call);
-    TROUPE_CUDA_PROPAGATE(point_at(own, ScalarsAt::host));
+    TROUPE_CUDA_PROPAGATE(library.point_at(own, ScalarsAt::host));
     if (!conjugates_sides(op) && is_taken_as_it_is<T>(to_solution)) {
-      return analyses<Op>(own).solve(services_, launch, own.handle.get(), system,
-                                     {op.outer, op.inner, op.value}, to_solution.from,
-                                     to_solution.to);
+      return library.analyses<Op>(own).solve(library.services, launch, own.handle.get(), system,
+                                             {op.outer, op.inner, op.value}, to_solution.from,
+                                             to_solution.to);
     }
     const auto elements = static_cast<std::size_t>(to_solution.rows * to_solution.columns);
     const bool apart = has_gaps_in_its_row(to_solution);
-    TROUPE_CUDA_PROPAGATE(
-        own.workspace.reserve(services_, call.queue(), (apart ? 2 : 1) * elements * sizeof(T)));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(),
+                                                (apart ? 2 : 1) * elements * sizeof(T)));
     auto to_workspace = to_solution;
     to_workspace.to = static_cast<Native<T>*>(own.workspace.get());
     to_workspace.to_row_step = system.row_major ? to_solution.columns : 1;
@@ -122,9 +122,9 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
     to_workspace.conjugate = conjugates_sides(op);
     TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_workspace));
     auto* const solved = apart ? to_workspace.to + elements : to_solution.to;
-    TROUPE_CUDA_PROPAGATE(analyses<Op>(own).solve(services_, launch, own.handle.get(), system,
-                                                  {op.outer, op.inner, op.value}, to_workspace.to,
-                                                  solved));
+    TROUPE_CUDA_PROPAGATE(
+        library.analyses<Op>(own).solve(library.services, launch, own.handle.get(), system,
+                                        {op.outer, op.inner, op.value}, to_workspace.to, solved));
     if (!to_workspace.conjugate && !apart) return {};
     const auto& steps = apart ? to_workspace : to_solution;
     to_solution.from_row_step = steps.to_row_step;
@@ -137,19 +137,20 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
   });
 }
 
-bool Sparse::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+bool solves_block(const OperationInfo& info, const std::byte* op, const Call& call,
+                  Sparse& library) {
   if (info.opcode == opcode_of<sparse::Spsv>)
-    return analyses_block(*reinterpret_cast<const sparse::Spsv*>(op), call);
+    return analyses_block(*reinterpret_cast<const sparse::Spsv*>(op), call, library);
   if (info.opcode == opcode_of<sparse::Spsm>)
-    return analyses_block(*reinterpret_cast<const sparse::Spsm*>(op), call);
+    return analyses_block(*reinterpret_cast<const sparse::Spsm*>(op), call, library);
   return info.traits.blocking;
 }
 
-Result<void> Sparse::run(const sparse::Spsv& op, const Call& call) {
-  return solve(op, call);
+Result<void> run(const sparse::Spsv& op, const Call& call, Sparse& library) {
+  return solve(op, call, library);
 }
-Result<void> Sparse::run(const sparse::Spsm& op, const Call& call) {
-  return solve(op, call);
+Result<void> run(const sparse::Spsm& op, const Call& call, Sparse& library) {
+  return solve(op, call, library);
 }
 
 }  // namespace troupe::host::cuda

@@ -78,11 +78,11 @@ std::array<const T*, 3> diagonals_of(const Op& op, const Call& call) {
 
 }  // namespace
 
-Sparse::Sparse(Services& services) : services_(services) {
+Sparse::Sparse(Services& its_services) : services(its_services) {
   ::openblas_set_num_threads(std::max(1, services.threads()));  // LAPACK stands on it
 }
 
-Dependencies Sparse::stands_on() const {
+Dependencies tridiagonal_dependencies() {
   lapack_int major = 0, minor = 0, patch = 0;
   LAPACKE_ilaver(&major, &minor, &patch);
   return {
@@ -91,10 +91,10 @@ Dependencies Sparse::stands_on() const {
       {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
 }
 
-Result<void> Sparse::run(const sparse::Gtsv& op, const Call& call) {
+Result<void> run(const sparse::Gtsv& op, const Call& call, Sparse& library) {
   if (auto right = require_lapack_int({op.n, op.nrhs, op.ldb}); !right.ok()) return right;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, d = diagonals_of<T>(op, call), b = call.at<T>(op.b)] {
+    return library.services.submit(call, [op, d = diagonals_of<T>(op, call), b = call.at<T>(op.b)] {
       const auto element = [&](std::int64_t diagonal, std::int64_t i) {
         return d[static_cast<std::size_t>(diagonal + 1)][i];
       };
@@ -103,31 +103,31 @@ Result<void> Sparse::run(const sparse::Gtsv& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::GtsvStrided& op, const Call& call) {
+Result<void> run(const sparse::GtsvStrided& op, const Call& call, Sparse& library) {
   if (auto right = require_lapack_int({op.n}); !right.ok()) return right;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, d = diagonals_of<T>(op, call), x = call.at<T>(op.x)] {
+    return library.services.submit(call, [op, d = diagonals_of<T>(op, call), x = call.at<T>(op.x)] {
       solve_each<T>(op.n, op.batch, op.stride, 1, d, x);
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::GtsvInterleaved& op, const Call& call) {
+Result<void> run(const sparse::GtsvInterleaved& op, const Call& call, Sparse& library) {
   if (auto right = require_lapack_int({op.n}); !right.ok()) return right;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, d = diagonals_of<T>(op, call), x = call.at<T>(op.x)] {
+    return library.services.submit(call, [op, d = diagonals_of<T>(op, call), x = call.at<T>(op.x)] {
       solve_each<T>(op.n, op.batch, 1, op.batch, d, x);
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::GpsvInterleaved& op, const Call& call) {
+Result<void> run(const sparse::GpsvInterleaved& op, const Call& call, Sparse& library) {
   if (auto right = require_lapack_int({op.n}); !right.ok()) return right;
   return with_number(op.dtype, [&]<class T>(T) {
     const std::array<const T*, 5> d{call.at<const T>(op.lower2), call.at<const T>(op.lower),
                                     call.at<const T>(op.diagonal), call.at<const T>(op.upper),
                                     call.at<const T>(op.upper2)};
-    return services_.submit(
+    return library.services.submit(
         call, [op, d, x = call.at<T>(op.x)] { solve_each<T>(op.n, op.batch, 1, op.batch, d, x); });
   });
 }

@@ -52,10 +52,10 @@ int algorithm(sparse::Elimination elimination) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Gtsv& op, const Call& call) {
+Result<void> run(const sparse::Gtsv& op, const Call& call, Sparse& library) {
   if (op.n == 0 || op.nrhs == 0) return {};
   return with_number(op.dtype, {op.n, op.nrhs, op.ldb}, [&]<class T>(T) -> Result<void> {
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     const auto* const lower = call.at<const Native<T>>(op.lower);
     const auto* const diagonal = call.at<const Native<T>>(op.diagonal);
     const auto* const upper = call.at<const Native<T>>(op.upper);
@@ -64,18 +64,18 @@ Result<void> Sparse::run(const sparse::Gtsv& op, const Call& call) {
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(
         Cusparse<T>::gtsv_size(own.handle.get(), n, nrhs, lower, diagonal, upper, b, ldb, &bytes));
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
     TROUPE_CUDA_TRY(Cusparse<T>::gtsv(own.handle.get(), n, nrhs, lower, diagonal, upper, b, ldb,
                                       own.workspace.get()));
     return {};
   });
 }
 
-Result<void> Sparse::run(const sparse::GtsvStrided& op, const Call& call) {
+Result<void> run(const sparse::GtsvStrided& op, const Call& call, Sparse& library) {
   if (op.n == 0 || op.batch == 0) return {};
   const auto span = (op.batch - 1) * op.stride + op.n;
   return with_number(op.dtype, {span, op.batch, op.stride}, [&]<class T>(T) -> Result<void> {
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     const auto* const lower = call.at<const Native<T>>(op.lower);
     const auto* const diagonal = call.at<const Native<T>>(op.diagonal);
     const auto* const upper = call.at<const Native<T>>(op.upper);
@@ -84,17 +84,17 @@ Result<void> Sparse::run(const sparse::GtsvStrided& op, const Call& call) {
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(Cusparse<T>::gtsv_strided_size(own.handle.get(), n, lower, diagonal, upper, x,
                                                    batch, stride, &bytes));
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
     TROUPE_CUDA_TRY(Cusparse<T>::gtsv_strided(own.handle.get(), n, lower, diagonal, upper, x, batch,
                                               stride, own.workspace.get()));
     return {};
   });
 }
 
-Result<void> Sparse::run(const sparse::GtsvInterleaved& op, const Call& call) {
+Result<void> run(const sparse::GtsvInterleaved& op, const Call& call, Sparse& library) {
   if (op.n == 0 || op.batch == 0) return {};
   return with_number(op.dtype, {op.n * op.batch}, [&]<class T>(T) -> Result<void> {
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     auto* const lower = call.at<Native<T>>(op.lower);
     auto* const diagonal = call.at<Native<T>>(op.diagonal);
     auto* const upper = call.at<Native<T>>(op.upper);
@@ -103,17 +103,17 @@ Result<void> Sparse::run(const sparse::GtsvInterleaved& op, const Call& call) {
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(Cusparse<T>::gtsv_interleaved_size(own.handle.get(), way, n, lower, diagonal,
                                                        upper, x, batch, &bytes));
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
     TROUPE_CUDA_TRY(Cusparse<T>::gtsv_interleaved(own.handle.get(), way, n, lower, diagonal, upper,
                                                   x, batch, own.workspace.get()));
     return {};
   });
 }
 
-Result<void> Sparse::run(const sparse::GpsvInterleaved& op, const Call& call) {
+Result<void> run(const sparse::GpsvInterleaved& op, const Call& call, Sparse& library) {
   if (op.n == 0 || op.batch == 0) return {};
   return with_number(op.dtype, {op.n * op.batch}, [&]<class T>(T) -> Result<void> {
-    auto& own = state(call.queue());
+    auto& own = library.state(call.queue());
     auto* const lower2 = call.at<Native<T>>(op.lower2);
     auto* const lower = call.at<Native<T>>(op.lower);
     auto* const diagonal = call.at<Native<T>>(op.diagonal);
@@ -125,7 +125,7 @@ Result<void> Sparse::run(const sparse::GpsvInterleaved& op, const Call& call) {
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(Cusparse<T>::gpsv_interleaved_size(own.handle.get(), kQr, n, lower2, lower,
                                                        diagonal, upper, upper2, x, batch, &bytes));
-    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes));
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(library.services, call.queue(), bytes));
     TROUPE_CUDA_TRY(Cusparse<T>::gpsv_interleaved(own.handle.get(), kQr, n, lower2, lower, diagonal,
                                                   upper, upper2, x, batch, own.workspace.get()));
     return {};

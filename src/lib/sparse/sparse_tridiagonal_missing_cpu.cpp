@@ -10,22 +10,22 @@ Result<void> no_lapacke(std::string_view name) {
 
 }  // namespace
 
-Sparse::Sparse(Services& services) : services_(services) {}
+Sparse::Sparse(Services& its_services) : services(its_services) {}
 
-Dependencies Sparse::stands_on() const {
+Dependencies tridiagonal_dependencies() {
   return {};
 }
 
-Result<void> Sparse::run(const sparse::Gtsv& op, const Call&) {
+Result<void> run(const sparse::Gtsv& op, const Call&, Sparse&) {
   return no_lapacke(op.kName);
 }
-Result<void> Sparse::run(const sparse::GtsvStrided& op, const Call&) {
+Result<void> run(const sparse::GtsvStrided& op, const Call&, Sparse&) {
   return no_lapacke(op.kName);
 }
-Result<void> Sparse::run(const sparse::GtsvInterleaved& op, const Call&) {
+Result<void> run(const sparse::GtsvInterleaved& op, const Call&, Sparse&) {
   return no_lapacke(op.kName);
 }
-Result<void> Sparse::run(const sparse::GpsvInterleaved& op, const Call&) {
+Result<void> run(const sparse::GpsvInterleaved& op, const Call&, Sparse&) {
   return no_lapacke(op.kName);
 }
 

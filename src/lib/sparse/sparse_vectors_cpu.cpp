@@ -24,11 +24,11 @@ T conjugate_of(T x) {
 
 }  // namespace
 
-Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
+Result<void> run(const sparse::Gather& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return services_.submit(
+      return library.services.submit(
           call, [count = op.count, index = call.at<const decltype(zero_index)>(op.index),
                  source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
             for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
@@ -37,24 +37,25 @@ Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::Scatter& op, const Call& call) {
+Result<void> run(const sparse::Scatter& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return services_.submit(call, [op, index = call.at<const decltype(zero_index)>(op.index),
-                                     x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-        each_element(op.count, op.length, index,
-                     [&](std::int64_t i, std::int64_t j) { y[j] = x[i]; });
-      });
+      return library.services.submit(
+          call, [op, index = call.at<const decltype(zero_index)>(op.index),
+                 x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+            each_element(op.count, op.length, index,
+                         [&](std::int64_t i, std::int64_t j) { y[j] = x[i]; });
+          });
     });
   });
 }
 
-Result<void> Sparse::run(const sparse::Axpby& op, const Call& call) {
+Result<void> run(const sparse::Axpby& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return services_.submit(
+      return library.services.submit(
           call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                  index = call.at<const decltype(zero_index)>(op.index), x = call.at<const T>(op.x),
                  y = call.at<T>(op.y)] {
@@ -68,11 +69,11 @@ Result<void> Sparse::run(const sparse::Axpby& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::Rot& op, const Call& call) {
+Result<void> run(const sparse::Rot& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return services_.submit(
+      return library.services.submit(
           call, [op, cosine = ScalarValue<RealOf<T>>(op.c, call), sine = ScalarValue<T>(op.s, call),
                  index = call.at<const decltype(zero_index)>(op.index), x = call.at<T>(op.x),
                  y = call.at<T>(op.y)] {
@@ -88,20 +89,21 @@ Result<void> Sparse::run(const sparse::Rot& op, const Call& call) {
   });
 }
 
-Result<void> Sparse::run(const sparse::Spvv& op, const Call& call) {
+Result<void> run(const sparse::Spvv& op, const Call& call, Sparse& library) {
   return with_number(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return services_.submit(call, [op, index = call.at<const decltype(zero_index)>(op.index),
-                                     x = call.at<const T>(op.x), y = call.at<const T>(op.y),
-                                     result = call.at<T>(op.result)] {
-        const bool conjugate = op.conjugate == blas::Conjugate::yes;
-        T sum{};
-        each_element(op.count, op.length, index, [&](std::int64_t i, std::int64_t j) {
-          sum += (conjugate ? conjugate_of(x[i]) : x[i]) * y[j];
-        });
-        *result = sum;
-      });
+      return library.services.submit(
+          call,
+          [op, index = call.at<const decltype(zero_index)>(op.index), x = call.at<const T>(op.x),
+           y = call.at<const T>(op.y), result = call.at<T>(op.result)] {
+            const bool conjugate = op.conjugate == blas::Conjugate::yes;
+            T sum{};
+            each_element(op.count, op.length, index, [&](std::int64_t i, std::int64_t j) {
+              sum += (conjugate ? conjugate_of(x[i]) : x[i]) * y[j];
+            });
+            *result = sum;
+          });
     });
   });
 }
