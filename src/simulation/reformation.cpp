@@ -78,23 +78,18 @@ class World {
 
     void send(const RankMessage& message) override { relay.up(message); }
     void close_world() override {}
-    void halt(std::uint32_t round) override { done(Order::halt, round, 0); }
-    void quiesce(std::uint32_t round) override {
-      done(Order::quiesce, round, parameters().quiesce_ms);
-    }
-    void replace(std::uint32_t round) override { done(Order::replace, round, 0); }
-    void promote(std::uint32_t round, std::uint32_t) override {
-      done(Order::promote, round, parameters().promote_ms);
-    }
-    void contribute(std::uint32_t round) override { done(Order::contribute, round, 0); }
-    void connect(std::uint32_t round, std::vector<std::vector<std::byte>>) override {
-      done(Order::connect, round, 0);
-    }
-    void prepare_contribute(std::uint32_t formation) override {
-      prepared(Order::contribute, formation);
-    }
-    void prepare_connect(std::uint32_t formation, std::vector<std::vector<std::byte>>) override {
-      prepared(Order::connect, formation);
+    void order(DeviceOrder order) override {
+      const bool stops = order.what == Order::quiesce, takes_over = order.what == Order::promote;
+      const double time_ms = order.prepares() ? 1
+                             : stops          ? parameters().quiesce_ms
+                             : takes_over     ? parameters().promote_ms
+                                              : 0;
+      world->after(ms(time_ms), [this, order] {
+        member.device_event(DeviceDone{.order = order.what,
+                                       .round = order.round,
+                                       .formation = order.prepares() ? order.formation : 0,
+                                       .outcome = says(order.what)});
+      });
     }
     void verify(std::uint32_t round, std::uint32_t) override {
       world->after(ms(parameters().verify_ms), [this, round] { member.verified(round, {}); });
@@ -107,31 +102,20 @@ class World {
       ++world->active_;
       world->after(ms(1), [this] { member.device_event(DeviceStandby{true}); });
     }
-    void all_flushed(std::int64_t) override {}
     void stable(std::int64_t) override {}
-    void all_finished(std::int64_t) override {}
-    void run_left(std::int64_t, int, const Error&) override {}
-    void stop(const Error& error) override { check(false, error.message.c_str()); }
-    void regroup(std::uint32_t round) override { (void)member.regrouped(round); }  // nobody is out
     void stopping(std::int64_t) override {}
+    void all_finished(std::int64_t) override {}
+    void regroup(std::uint32_t round) override { (void)member.regrouped(round); }  // nobody is out
     void strike(Phase) override {}
-    void answer(std::uint32_t) override {}     // nobody stalls,
-    void health_told(HealthEvent) override {}  // and no GPU is failing
     void retire() override {}
+    /// Nobody stalls, and no GPU is failing.
+    void pass_on(const SupervisorMessage& message) override {
+      if (const auto* const stop = std::get_if<from_supervisor::Stop>(&message))
+        check(false, stop->error.message.c_str());
+    }
 
     [[nodiscard]] const Parameters& parameters() const { return world->parameters_; }
     static Nanos ms(double value) { return Nanos(static_cast<std::int64_t>(value * 1e6)); }
-    void done(Order what, std::uint32_t round, double time_ms) {
-      world->after(ms(time_ms), [this, what, round] {
-        member.device_event(DeviceDone{.order = what, .round = round, .outcome = says(what)});
-      });
-    }
-    void prepared(Order what, std::uint32_t formation) {
-      world->after(ms(1), [this, what, formation] {
-        member.device_event(
-            DeviceDone{.order = what, .formation = formation, .outcome = says(what)});
-      });
-    }
     /// With NCCL rank 0 contributes its unique id, the others nothing.
     [[nodiscard]] std::vector<std::byte> says(Order what) const {
       return std::vector<std::byte>(what == Order::contribute && rank == 0 ? 128 : 0);

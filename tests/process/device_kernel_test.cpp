@@ -58,7 +58,7 @@ TEST_P(Kernels, AreThereAfterARecoveryAndNotCompiledAgain) {
   device.fill(x, 1.0);
   const auto add = module.kernel("add");
   device.launch(add, {.block = 2}, update(x)).get();
-  const auto compiled = rig.core().builder().compiled();
+  const auto compiled = rig.core().modules().builder().compiled();
   double expected = 4;
   for (int death = 0; death < 3; ++death) {
     const auto old = active_host();
@@ -68,7 +68,7 @@ TEST_P(Kernels, AreThereAfterARecoveryAndNotCompiledAgain) {
     expected += 3;
     EXPECT_EQ(device.download(x), std::vector<double>(2, expected)) << "or its variable is lost";
   }
-  EXPECT_EQ(rig.core().builder().compiled(), compiled);
+  EXPECT_EQ(rig.core().modules().builder().compiled(), compiled);
 }
 
 TEST_P(Kernels, InFlightRunAgainWhereTheyMay) {

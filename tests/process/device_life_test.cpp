@@ -336,10 +336,10 @@ TEST(End, ResolvesWhatIsUnderWay) {
 /// What was asked of a device host that never answers is answered for it when it is given up.
 TEST(End, OfADeviceLeavesNoPromiseBehind) {
   DeviceRig rig({"--heartbeat-timeout", "60s"});
-  const auto memory = rig.core().allocate_apart(1 << 20);
+  const auto memory = rig.core().pools().allocate_apart(1 << 20);
   ASSERT_TRUE(memory.ok());
   ASSERT_EQ(::kill(active_host(), SIGSTOP), 0);
-  const auto mapped = rig.core().map_apart(memory->where);
+  const auto mapped = rig.core().pools().map_apart(memory->where);
   wire::FromDeviceHost failure;
   failure.message = wire::from_host::Fatal{{Errc::device_failed, 0, "off the bus"}, false};
   rig.core().tell(rank_process::device_message::FromHost{

@@ -17,13 +17,31 @@ namespace troupe::test {
 namespace {
 
 using namespace rank_process::token_message;
+namespace routed = rank_process::routed;
 using rank_process::TokenMessage;
-using rank_process::TokenPacket;
 using rank_process::TransferKey;
-using Kind = TokenMessage::Kind;
 
 Error kReformed() {
   return {Errc::world_reformed, 0, "the world is re-formed"};
+}
+
+std::optional<TransferKey> key_of(const TokenMessage& message) {
+  return std::visit(
+      [](const auto& said) -> std::optional<TransferKey> {
+        if constexpr (requires { said.key; }) return said.key;
+        return std::nullopt;
+      },
+      message);
+}
+
+/// What a message says has become of a request; an offer says nothing bad.
+Result<void> outcome_of(const TokenMessage& message) {
+  return std::visit(
+      [](const auto& said) -> Result<void> {
+        if constexpr (requires { said.outcome; }) return said.outcome;
+        return {};
+      },
+      message);
 }
 
 /// Rank 0 of three.
@@ -37,7 +55,7 @@ class ActorRig {
     parts_.device = device_.core().shared_from_this();
     parts_.send = [this](int, std::vector<std::byte> message) {
       const std::lock_guard lock(mutex_);
-      sent_.push_back(rank_process::decode_token_message(message).take());
+      sent_.push_back(rank_process::decode_token_message(message).take().message);
       changed_.notify_all();
     };
     actor_ = system_.spawn<rank_process::TokenActor>({.name = "tokens"}, &parts_);
@@ -64,19 +82,16 @@ class ActorRig {
   void tell(M message) {
     ASSERT_TRUE(actor_.tell(std::move(message)).ok());
   }
-  /// Another rank says something.
-  void hear(TokenMessage head, std::span<const std::byte> payload = {}) {
-    head.from = head.key.requester;
-    tell(FromNetwork{rank_process::encode(head, payload)});
+  /// Another rank says something: the one that has asked for the transfer.
+  template <class M>
+  void hear(const M& message) {
+    tell(FromNetwork{rank_process::encode(message.key.requester, message)});
   }
   /// Another rank wants a buffer of rank 0 to be kept; the request's number.
   TransferKey ask_to_hold(int requester, std::uint32_t epoch, const GpuRef<double>& buffer,
                           std::uint64_t commit = 0) {
     const TransferKey key{requester, epoch, next_++};
-    hear({.kind = Kind::hold,
-          .key = key,
-          .range = RemoteRef<double>(buffer.token()).operand(),
-          .behind = commit});
+    hear(routed::Hold{key, commit, RemoteRef<double>(buffer.token()).operand()});
     return key;
   }
   /// What is said about a request, as soon as it is.
@@ -84,8 +99,8 @@ class ActorRig {
     std::unique_lock lock(mutex_);
     std::optional<Result<void>> found;
     const bool in_time = changed_.wait_for(lock, kDeadline, [&] {
-      for (const auto& packet : sent_) {
-        if (packet.head.key == key) found = packet.outcome();
+      for (const auto& message : sent_) {
+        if (key_of(message) == key) found = outcome_of(message);
       }
       return found.has_value();
     });
@@ -95,12 +110,12 @@ class ActorRig {
   std::ptrdiff_t times_answered(const TransferKey& key) {
     const std::lock_guard lock(mutex_);
     return std::count_if(sent_.begin(), sent_.end(),
-                         [&](const auto& packet) { return packet.head.key == key; });
+                         [&](const auto& message) { return key_of(message) == key; });
   }
   /// Whether anything has been said about a request once all that came before is handled.
   bool waits(const TransferKey& key) {
     const TransferKey probe{2, 1, next_++};  // an offer that nobody wants is answered at once
-    hear({.kind = Kind::offer, .key = probe});
+    hear(routed::Offered{probe, {}});
     EXPECT_EQ(answer(probe).code(), Errc::stopped);
     return times_answered(key) == 0;
   }
@@ -113,7 +128,7 @@ class ActorRig {
   std::uint64_t next_ = 1;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<TokenPacket> sent_;
+  std::deque<TokenMessage> sent_;
 };
 
 TEST(TokenEpochs, ARequestIsServedInItsOwnEpochAlone) {
@@ -181,7 +196,7 @@ TEST(TokenEpochs, WhatIsAskedForIsNotSubmittedOnceTheEpochHasEndedWhoeverKnows) 
   rig.port().gate().set_epoch(Epoch(0));  // the actor has not been told
   const TransferKey key{1, 3, 1000};
   memory::Fill fill{DType::f64, 100, {}, RemoteRef<double>(buffer.token()).operand()};
-  rig.hear({.kind = Kind::execute, .key = key}, wire::test::record_of(fill));
+  rig.hear(routed::Execute{key, 0, "memory.fill", wire::test::record_of(fill)});
   EXPECT_EQ(rig.answer(key).code(), Errc::world_reformed);
   EXPECT_EQ(rig.device().download(buffer), std::vector<double>(100, 1.0));
 }
@@ -202,8 +217,7 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
                  [shared = std::make_shared<Promise<void>>(std::move(done))](
                      const Result<void>& outcome) { shared->resolve(outcome); }});
   const TransferKey put{1, 3, 1000}, fetch{2, 3, 1001};
-  rig.hear(
-      {.kind = Kind::fetch, .key = fetch, .range = RemoteRef<double>(source.token()).operand()});
+  rig.hear(routed::Fetch{fetch, 0, RemoteRef<double>(source.token()).operand()});
   EXPECT_TRUE(rig.answer(fetch).ok());  // the offer
   EXPECT_FALSE(ended.ready());
   rig.end(3);
@@ -215,10 +229,7 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
   // Commands on these ranges, as of a rollback, wait for nothing any more.
   for (const auto& buffer : {source, fetched, box}) rig.device().fill(buffer, 2.0).get();
   rig.begin(4);
-  rig.hear({.kind = Kind::put,
-            .key = put,
-            .range = RemoteRef<double>(box.token()).operand(),
-            .offer = {.bytes = 800}});
+  rig.hear(routed::Put{put, 0, RemoteRef<double>(box.token()).operand(), {.bytes = 800}});
   EXPECT_EQ(rig.answer(put).code(), Errc::world_reformed);
   EXPECT_EQ(rig.device().download(box), std::vector<double>(100, 2.0));
   EXPECT_TRUE(rig.device().take_error().ok());
@@ -230,10 +241,8 @@ TEST(TokenRequests, OneThatFailsAtOnceIsHandledOnce) {
   rig.begin(3);
   const TransferKey put{1, 3, 1000}, next{1, 3, 1001};
   for (const auto& key : {put, next}) {
-    rig.hear({.kind = Kind::put,
-              .key = key,
-              .range = RemoteRef<double>(box.token()).operand(),
-              .offer = {.bytes = 800}});  // over the network, which is ruled out
+    // Over the network, which is ruled out.
+    rig.hear(routed::Put{key, 0, RemoteRef<double>(box.token()).operand(), {.bytes = 800}});
   }
   EXPECT_FALSE(rig.waits(next));
   for (const auto& key : {put, next}) {
@@ -249,15 +258,13 @@ TEST(TokenRequests, AFetchWhoseBytesAreRightEndsWithItsReadersWord) {
   rig.device().fill(source, 1.0).get();
   rig.begin(3);
   const TransferKey fetch{2, 3, 1000};
-  rig.hear(
-      {.kind = Kind::fetch, .key = fetch, .range = RemoteRef<double>(source.token()).operand()});
+  rig.hear(routed::Fetch{fetch, 0, RemoteRef<double>(source.token()).operand()});
   EXPECT_TRUE(rig.answer(fetch).ok());  // the offer
-  rig.hear({.kind = Kind::taken, .key = fetch, .value = 1});
+  rig.hear(routed::Taken{fetch, {}, true});
   EXPECT_FALSE(rig.waits(fetch));
   EXPECT_EQ(rig.times_answered(fetch), 1) << "nothing is left to say";
   // The same number is free for another one: the loan has ended.
-  rig.hear(
-      {.kind = Kind::fetch, .key = fetch, .range = RemoteRef<double>(source.token()).operand()});
+  rig.hear(routed::Fetch{fetch, 0, RemoteRef<double>(source.token()).operand()});
   EXPECT_FALSE(rig.waits(fetch));
   EXPECT_TRUE(rig.answer(fetch).ok());
 }
@@ -270,10 +277,7 @@ TEST(TokenEpochs, AtTheEndOfAllWhatIsAskedOfOthersFails) {
     auto promise = std::make_shared<Promise<void>>();
     asked.push_back(promise->future());
     rig.tell(Ask{
-        epoch,
-        2,
-        {.kind = Kind::execute},
-        {},
+        epoch, 2, routed::Execute{},
         [promise](const TransferKey&, const Result<void>& outcome) { promise->resolve(outcome); }});
   };
   ask(3);

@@ -2,22 +2,41 @@
 
 #include <cstring>
 
+#include "common/core/one_of.hpp"
+
 namespace troupe::rank_process {
 
 // What the protocol orders.
 
+void WorldSimulation::Node::order(DeviceOrder order) {
+  if (order.what == Order::contribute)
+    return order.prepares() ? prepare_contribute(order.formation) : contribute(order.round);
+  if (order.what == Order::connect) {
+    return order.prepares() ? prepare_connect(order.formation, *order.contributions)
+                            : connect(order.round, *order.contributions);
+  }
+  if (failed_) {
+    begin(order.round);
+    return member_.device_event(DeviceFailed{*failed_});
+  }
+  switch (order.what) {
+    case Order::halt: return halt(order.round);
+    case Order::quiesce: return quiesce(order.round);
+    case Order::replace: return replace(order.round);
+    default: return promote(order.round, order.formation);
+  }
+}
+
 void WorldSimulation::Node::halt(std::uint32_t round) {
-  if (failed_) return failed(round);
   if (open_order_ != 0) answer_late(open_order_);
-  order(round);
+  begin(round);
   ++device_work_;  // what was under way ends unanswered
   if (detected_) return done(Order::halt, round);
   work(2'000, [this, round] { done(Order::halt, round); });
 }
 
 void WorldSimulation::Node::quiesce(std::uint32_t round) {
-  if (failed_) return failed(round);
-  order(round);
+  begin(round);
   everyone([&](const Node& node) { return node.halted_.contains(round); },
            "a communicator is given up before all have halted");
   connected_ = broken_ = false;
@@ -26,8 +45,7 @@ void WorldSimulation::Node::quiesce(std::uint32_t round) {
 }
 
 void WorldSimulation::Node::replace(std::uint32_t round) {
-  if (failed_) return failed(round);
-  order(round);
+  begin(round);
   if (round > 1)
     everyone([&](const Node& node) { return node.quiesced_.contains(round); },
              "replace before all have quiesced");
@@ -37,8 +55,7 @@ void WorldSimulation::Node::replace(std::uint32_t round) {
 }
 
 void WorldSimulation::Node::promote(std::uint32_t round, std::uint32_t formation) {
-  if (failed_) return failed(round);
-  order(round);
+  begin(round);
   everyone([&](const Node& node) { return node.quiesced_.contains(round); },
            "promotion before all have quiesced");
   const bool there = standby_ && standby_formation_ == formation;
@@ -73,7 +90,7 @@ void WorldSimulation::Node::prepare_contribute(std::uint32_t formation) {
 }
 
 void WorldSimulation::Node::prepare_connect(std::uint32_t formation,
-                                            std::vector<std::vector<std::byte>> contributions) {
+                                            const DeviceOrder::Blobs& contributions) {
   for (const auto& name : contributions) {
     if (name.empty() && !member_.excluded().empty()) continue;  // a spectator's
     if (name.size() != sizeof formation ||
@@ -124,9 +141,8 @@ int WorldSimulation::Node::first_member() const {
   return first;
 }
 
-void WorldSimulation::Node::connect(std::uint32_t round,
-                                    std::vector<std::vector<std::byte>> contributions) {
-  order(round);
+void WorldSimulation::Node::connect(std::uint32_t round, const DeviceOrder::Blobs& contributions) {
+  begin(round);
   everyone([&](const Node& node) { return node.replaced_.contains(round); },
            "form before all are replaced");
   if (contributions.size() != world_->nodes_.size()) world_->violation("contributions are missing");
@@ -156,7 +172,7 @@ void WorldSimulation::Node::connect(std::uint32_t round,
 }
 
 void WorldSimulation::Node::verify(std::uint32_t round, std::uint32_t epoch) {
-  order(round);
+  begin(round);
   everyone([&](const Node& node) { return node.formed_.contains(round); },
            "verify before all have formed");
   if (epoch != world_->last_epoch_ + 1)
@@ -187,7 +203,7 @@ void WorldSimulation::Node::await_group(std::uint32_t round) {
 }
 
 void WorldSimulation::Node::restore(std::uint32_t round, std::int64_t step) {
-  order(round);
+  begin(round);
   everyone([&](const Node& node) { return node.verified_.contains(round); },
            "restore before all have verified");
   work(8000, [this, round, step] { roll_back(round, step); });
@@ -214,9 +230,20 @@ void WorldSimulation::Node::stopping(std::int64_t since) {
   if (!stopping_since_) stopping_since_ = since;
 }
 
-void WorldSimulation::Node::all_flushed(std::int64_t step) {
-  world_->trace("rank %d: all flushed %d", rank_, static_cast<int>(step));
-  all_flushed_ = step;
+/// No program has errors of its own, and none asks where others are.
+void WorldSimulation::Node::pass_on(const SupervisorMessage& message) {
+  std::visit(
+      [this]<class Kind>(const Kind& said) {
+        if constexpr (kIsOneOf<Kind, from_supervisor::AllFlushed, from_supervisor::Inquire,
+                               from_supervisor::HealthTold, from_supervisor::Stop>)
+          this->on(said);
+      },
+      message);
+}
+
+void WorldSimulation::Node::on(const from_supervisor::AllFlushed& flushed) {
+  world_->trace("rank %d: all flushed %d", rank_, static_cast<int>(flushed.step));
+  all_flushed_ = flushed.step;
   continue_program();
 }
 
@@ -237,8 +264,8 @@ void WorldSimulation::Node::all_finished(std::int64_t) {
   continue_program();
 }
 
-void WorldSimulation::Node::answer(std::uint32_t inquiry) {
-  work(50'000, [this, inquiry] {
+void WorldSimulation::Node::on(const from_supervisor::Inquire& inquire) {
+  work(50'000, [this, inquiry = inquire.inquiry] {
     relay_.up(from_rank::Standing{
         .rank = rank_, .inquiry = inquiry, .text = "at work", .step = complete_});
   });
@@ -334,7 +361,7 @@ void WorldSimulation::Node::start_anew() {
   end_step_ = INT64_MAX;
 }
 
-void WorldSimulation::Node::order(std::uint32_t round) {
+void WorldSimulation::Node::begin(std::uint32_t round) {
   world_->trace("rank %d: round %u %s", rank_, round, to_string(member_.phase()).data());
   if (round < open_order_) world_->violation("an order of an older round");
   open_order_ = round;

@@ -26,31 +26,19 @@ class WorldSimulation::Node final : public FollowerActions {
   // What the protocol orders.
   void send(const RankMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
-  void halt(std::uint32_t round) override;
-  void quiesce(std::uint32_t round) override;
-  void replace(std::uint32_t round) override;
-  void promote(std::uint32_t round, std::uint32_t formation) override;
-  void prepare_contribute(std::uint32_t formation) override;
-  void prepare_connect(std::uint32_t formation,
-                       std::vector<std::vector<std::byte>> contributions) override;
+  void order(DeviceOrder order) override;
   void lose_standby();
-  void contribute(std::uint32_t round) override;
-  void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void regroup(std::uint32_t round) override;
   void await_group(std::uint32_t round);
   void restore(std::uint32_t round, std::int64_t step) override;
   void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
   void stopping(std::int64_t since) override;
-  void all_flushed(std::int64_t step) override;
   void stable(std::int64_t step) override;
   void all_finished(std::int64_t step) override;
-  void run_left(std::int64_t, int, const Error&) override {}  // no program has errors of its own
-  void stop(const Error& error) override { stopped_ = error; }
-  void health_told(HealthEvent event) override { told_.push_back(std::move(event)); }
   void retire() override;
-  void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;
+  void pass_on(const SupervisorMessage& message) override;
 
   // Faults.
   void die(const char* kind);
@@ -108,13 +96,24 @@ class WorldSimulation::Node final : public FollowerActions {
         world_->violation("rank " + std::to_string(rank_) + ": " + what);
     }
   }
-  void failed(std::uint32_t round) {
-    order(round);
-    member_.device_event(DeviceFailed{*failed_});
-  }
+  // What orders are.
+  void halt(std::uint32_t round);
+  void quiesce(std::uint32_t round);
+  void replace(std::uint32_t round);
+  void promote(std::uint32_t round, std::uint32_t formation);
+  void contribute(std::uint32_t round);
+  void connect(std::uint32_t round, const DeviceOrder::Blobs& contributions);
+  void prepare_contribute(std::uint32_t formation);
+  void prepare_connect(std::uint32_t formation, const DeviceOrder::Blobs& contributions);
+  // What is passed on.
+  void on(const from_supervisor::AllFlushed& flushed);
+  void on(const from_supervisor::Inquire& inquire);
+  void on(const from_supervisor::HealthTold& told) { told_.push_back(told.event); }
+  void on(const from_supervisor::Stop& stop) { stopped_ = stop.error; }
+
   /// With other members the program begins its run again.
   void start_anew();
-  void order(std::uint32_t round);
+  void begin(std::uint32_t round);
   [[nodiscard]] int first_member() const;
   /// What the device does next, unless it dies or is stopped before.
   void work(std::uint32_t limit_us, std::function<void()> then);

@@ -16,7 +16,8 @@
 
 /// Structs as bytes, for messages between processes of one job: the fields of a struct, in the
 /// order of their declaration. Numbers stand as they are in memory; texts and lists have their
-/// length in front, as 8 bytes.
+/// length in front, as 8 bytes. A Result<void> is the class of its error, and the rest of the error
+/// if there is one.
 namespace troupe {
 
 /// The last enumerator. A greater number in a message is malformed.
@@ -58,6 +59,9 @@ class FieldWriter {
       }
     } else if constexpr (std::is_same_v<T, Error>) {
       put(value.code), put(value.native), put(value.message);
+    } else if constexpr (std::is_same_v<T, Result<void>>) {
+      put(value.code());
+      if (!value.ok()) put(value.error().native), put(value.error().message);
     } else {
       for_each_field(value, [this](const auto& field) { this->put(field); });
     }
@@ -98,6 +102,13 @@ class FieldReader {
       get_items(value);
     } else if constexpr (std::is_same_v<T, Error>) {
       get(value.code), get(value.native), get(value.message);
+    } else if constexpr (std::is_same_v<T, Result<void>>) {
+      Error error{Errc::ok, 0, {}};
+      get(error.code);
+      value = {};
+      if (error.code == Errc::ok) return;
+      get(error.native), get(error.message);
+      value = std::move(error);
     } else {
       for_each_field(value, [this](auto& field) { this->get(field); });
       if constexpr (requires { value.sound(); }) require(value.sound());

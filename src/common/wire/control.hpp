@@ -13,6 +13,7 @@
 #include <troupe/lib/fault_kind.hpp>
 #include <troupe/loaded_library.hpp>
 
+#include "common/core/one_of.hpp"
 #include "common/ipc/socket.hpp"
 #include "common/wire/formation.hpp"
 
@@ -226,9 +227,6 @@ using FromHost = std::variant<from_host::Ready, from_host::LibraryOpened, from_h
                               from_host::Done, from_host::Failed, from_host::SlabMade,
                               from_host::Contributed, from_host::MemoryUse>;
 
-/// True if the type is one of these.
-template <class T, class... Types>
-inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
 /// True if the message of a device host answers a request.
 template <class Kind>
 inline constexpr bool kIsAnswer =

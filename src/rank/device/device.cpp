@@ -1,6 +1,7 @@
 #include <troupe/device.hpp>
 
 #include "rank/device/device_core.hpp"
+#include "rank/device/memory/staged_copies.hpp"
 #include "rank/device/recording/recorder.hpp"
 
 namespace troupe {
@@ -35,7 +36,7 @@ std::vector<OpenedLibrary> Device::libraries() const {
   return core_->libraries();
 }
 std::uint64_t Device::bytes_held() const {
-  return core_->bytes_held();
+  return core_->pools().bytes_held();
 }
 detail::Submitter& Device::submitter() const {
   return core_->submitter();
@@ -53,23 +54,23 @@ detail::Submitter& Device::preparer() const {
   return core_->preparer();
 }
 Result<detail::Allocation> Device::allocate(std::uint64_t length, DType dtype) const {
-  return core_->allocate(length, dtype);
+  return core_->pools().allocate(length, dtype);
 }
 Result<detail::PinnedAllocation> Device::allocate_pinned(std::uint64_t length,
                                                          std::size_t element) const {
-  return core_->allocate_pinned(length, element);
+  return core_->pools().allocate_pinned(length, element);
 }
 Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,
                                   DType dtype) const {
   if (auto* const recorder = Recorder::of(core_->port()))
     return recorder->refuse({Errc::unsupported, 0, "upload cannot be recorded"});
-  return core_->upload(source, destination, dtype);
+  return rank_process::upload(*core_, source, destination, dtype);
 }
 Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination,
                                     DType dtype) const {
   if (auto* const recorder = Recorder::of(core_->port()))
     return recorder->refuse({Errc::unsupported, 0, "download cannot be recorded"}).wait();
-  return core_->download(source, destination, dtype);
+  return rank_process::download(*core_, source, destination, dtype);
 }
 
 }  // namespace troupe

@@ -24,6 +24,10 @@ struct DeviceFault {
   TimePoint detected_at{};
   bool still = false;  ///< nothing of the host writes any more, although its process may live on
 };
+/// What was asked of a device host that has died of this fails with.
+inline Error host_died(const Error& cause) {
+  return {Errc::device_lost, cause.native, "the device host died: " + cause.message};
+}
 /// What a fault, or the end of an epoch, cost here.
 struct DeviceLoss {
   std::string kind;  ///< how the device host died; empty if it lives on

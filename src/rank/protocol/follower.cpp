@@ -24,7 +24,24 @@ const OrderOfPhase& row_of(DeviceDone::Order order) {
 }  // namespace
 
 void WorldFollower::receive(const SupervisorMessage& message) {
-  std::visit([this](const auto& said) { on(said); }, message);
+  std::visit(
+      [&]<class Message>(const Message& said) {
+        if constexpr (kHears<Message>) {
+          on(said);
+        } else {
+          actions_->pass_on(message);
+        }
+      },
+      message);
+}
+
+void WorldFollower::give(DeviceDone::Order what, std::uint32_t formation,
+                         std::vector<std::vector<std::byte>> contributions) {
+  DeviceOrder order{.what = what, .formation = formation};
+  if (!order.prepares()) order.round = round_;
+  if (what == DeviceDone::Order::connect)
+    order.contributions = std::make_shared<const DeviceOrder::Blobs>(std::move(contributions));
+  actions_->order(std::move(order));
 }
 
 void WorldFollower::on(const from_supervisor::Activate& activate) {
@@ -62,13 +79,13 @@ void WorldFollower::on(const from_supervisor::Order& order) {
     return report_done({.newest = kAnyStep});
   }
   actions_->strike(phase_);
+  using Device = DeviceDone::Order;
   switch (order.phase) {
-    case Phase::halt: actions_->close_world(); return actions_->halt(round_);
-    case Phase::quiesce: return actions_->quiesce(round_);
+    case Phase::halt: actions_->close_world(); return give(Device::halt);
+    case Phase::quiesce: return give(Device::quiesce);
     case Phase::replace:
-      if (order.formation != 0) return actions_->promote(round_, order.formation);
-      return actions_->replace(round_);
-    case Phase::form: return actions_->connect(round_, order.contributions.by_rank());
+      return order.formation != 0 ? give(Device::promote, order.formation) : give(Device::replace);
+    case Phase::form: return give(Device::connect, 0, order.contributions.by_rank());
     case Phase::verify: return actions_->verify(round_, order.epoch);
     case Phase::restore:
       asked_iteration_ =
@@ -116,8 +133,8 @@ void WorldFollower::on(const from_supervisor::Prepare& order) {
     return prepared(
         {.order = contribute ? Done::contribute : Done::connect, .formation = order.formation});
   }
-  if (contribute) return actions_->prepare_contribute(order.formation);
-  actions_->prepare_connect(order.formation, order.contributions.by_rank());
+  if (contribute) return give(DeviceDone::Order::contribute, order.formation);
+  give(DeviceDone::Order::connect, order.formation, order.contributions.by_rank());
 }
 
 void WorldFollower::prepared(const DeviceDone& event) {
@@ -172,7 +189,7 @@ void WorldFollower::done(const DeviceDone& event) {
   if (event.round == 0 || event.round != round_) return;
   if (!event.outcome.ok()) return report_fault(row_of(event.order).fault);
   if (row_of(event.order).phase != phase_) return;
-  if (event.order == Order::replace) return actions_->contribute(round_);
+  if (event.order == Order::replace) return give(Order::contribute);
   from_rank::Done message;
   if (phase_ == Phase::replace) message.newest = newest_;
   if (event.order == Order::contribute && !event.outcome->empty())

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "common/core/one_of.hpp"
 #include "rank/device/device_events.hpp"
+#include "rank/device/device_order.hpp"
 #include "rank/protocol/message.hpp"
 
 namespace troupe::rank_process {
@@ -20,25 +22,16 @@ class FollowerActions {
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
-  virtual void halt(std::uint32_t round) = 0;     ///< -> device_event
-  virtual void quiesce(std::uint32_t round) = 0;  ///< -> device_event
-  virtual void replace(std::uint32_t round) = 0;  ///< -> device_event
-  /// As replace, but with the standby of this formation, also where the device host is healthy.
-  virtual void promote(std::uint32_t round, std::uint32_t formation) = 0;  ///< -> device_event
-  virtual void contribute(std::uint32_t round) = 0;                        ///< -> device_event
-  virtual void connect(std::uint32_t round,
-                       std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
-  /// The standby contributes to a formation, and connects.
-  virtual void prepare_contribute(std::uint32_t formation) = 0;  ///< -> device_event
-  virtual void prepare_connect(std::uint32_t formation,
-                               std::vector<std::vector<std::byte>> contributions) = 0;
+  /// What recovery.def orders of a device, with the number of the round, or of the standby's
+  /// formation, and for connect the contributions by rank; the rest of the order is filled in by
+  /// whoever gives it to the device. -> device_event
+  virtual void order(DeviceOrder order) = 0;
   virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
   /// The members of the next epoch are others than those of the last; comes before restore.
   virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<Recovery> reports) = 0;
-  virtual void all_flushed(std::int64_t step) = 0;
   virtual void stable(std::int64_t step) = 0;
   /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
   /// before the stable() of that step, on all ranks alike: a rank commits only once it knows its
@@ -46,23 +39,23 @@ class FollowerActions {
   virtual void stopping(std::int64_t since) = 0;
   /// `step`: the last of the run; kAnyStep: it was left.
   virtual void all_finished(std::int64_t step) = 0;
-  /// A rank has left its run of this number by an error of its own, and the epoch has ended. No
-  /// epoch begins before it is told.
-  virtual void run_left(std::int64_t run, int rank, const Error& error) = 0;
-  virtual void stop(const Error& error) = 0;
-  /// A GPU of the job has said something of its health.
-  virtual void health_told(HealthEvent event) = 0;
   /// The world goes on without this rank, as it has asked for: its device is given up.
   virtual void retire() = 0;
-  /// Says where the program is.
-  virtual void answer(std::uint32_t inquiry) = 0;
   /// A fault that was ordered for this phase strikes now, if there is one.
   virtual void strike(Phase phase) = 0;
+  /// A message that changes nothing in the protocol: it is for the rank's program.
+  virtual void pass_on(const SupervisorMessage& message) = 0;
 };
 
 /// A rank's part in the protocol that WorldSupervisor drives. Pure, like it: see there.
 class WorldFollower {
  public:
+  /// True for messages that it acts on; others it passes on.
+  template <class Kind>
+  static constexpr bool kHears =
+      kIsOneOf<Kind, from_supervisor::Order, from_supervisor::Prepare, from_supervisor::Activate,
+               from_supervisor::Stable, from_supervisor::AllFinished>;
+
   WorldFollower(int rank, FollowerActions* actions) : rank_(rank), actions_(actions) {}
 
   void receive(const SupervisorMessage& message);
@@ -98,17 +91,11 @@ class WorldFollower {
   void on(const from_supervisor::Order& order);
   void on(const from_supervisor::Prepare& order);
   void on(const from_supervisor::Activate& activate);
-  void on(const from_supervisor::AllFlushed& flushed) { actions_->all_flushed(flushed.step); }
   void on(const from_supervisor::Stable& stable);
-  void on(const from_supervisor::Inquire& inquire) { actions_->answer(inquire.inquiry); }
   void on(const from_supervisor::AllFinished& ended);
-  void on(const from_supervisor::HealthTold& told) { actions_->health_told(told.event); }
-  void on(const from_supervisor::RunLeft& left) {
-    actions_->run_left(left.run, left.rank, left.error);
-  }
-  void on(const from_supervisor::SplitAgreed&) {}  // the program waits for it itself
-  void on(const from_supervisor::AskCall&) {}      // the program's place is not known here
-  void on(const from_supervisor::Stop& stop) { actions_->stop(stop.error); }
+  /// Has the device carry out an order of this round; or, with a formation, its standby.
+  void give(DeviceDone::Order what, std::uint32_t formation = 0,
+            std::vector<std::vector<std::byte>> contributions = {});
   void restore();
   void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);

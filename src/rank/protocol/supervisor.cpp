@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
+
+#include "common/core/one_of.hpp"
 
 namespace troupe::rank_process {
 
@@ -18,46 +21,69 @@ std::optional<Phase> next(Phase from, Event event) {
   return std::nullopt;
 }
 
+/// What begins a round, or answers its orders.
+template <class M>
+concept IsForSupervisor =
+    kIsOneOf<M, from_rank::Fault, from_rank::Done, from_rank::Failed, from_rank::Withdraw,
+             from_rank::Rejoin, from_rank::Health, from_rank::Left, from_rank::Late>;
+template <class M>
+concept IsForRun = kIsOneOf<M, from_rank::Flushed, from_rank::Committed, from_rank::Finished,
+                            from_rank::StopAsked>;
+template <class M>
+concept IsForStandbys = kIsOneOf<M, from_rank::Standby, from_rank::Prepared>;
+/// Inquiry, SplitOrder and LibraryComparison, beside the supervisor, hear these.
+template <class M>
+concept IsForOthers = kIsOneOf<M, from_rank::Stalled, from_rank::Standing, from_rank::Splitting,
+                               from_rank::SplitGivenUp, from_rank::AtCall, from_rank::Library>;
+
 }  // namespace
 
 WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
     : options_(options),
       broadcast_(std::move(broadcast)),
-      acknowledged_(static_cast<std::size_t>(options.size)),
+      roll_(options.size),
       contributions_(static_cast<std::size_t>(options.size)),
-      newest_(static_cast<std::size_t>(options.size), -1),
-      finished_(static_cast<std::size_t>(options.size)),
-      standby_world_(options.standby, options.size, broadcast_) {
-  flushed_.begin(newest_.size(), -1);
-  forget_finished();
-}
+      progress_(options.size),
+      standby_world_(options.standby, options.size, broadcast_) {}
 
 void WorldSupervisor::start(TimePoint now) {
-  began_ = now;
+  reports_.start(now);
   begin_round(Phase::replace, now);
 }
 
 void WorldSupervisor::receive(const RankMessage& message, TimePoint now) {
   if (stopped_ || !is_of_world(message, options_.size)) return;
-  std::visit([&](const auto& said) { on(said, now); }, message);
+  std::visit([&](const auto& said) { hear(said, now); }, message);
+}
+
+template <class Message>
+void WorldSupervisor::hear(const Message& said, TimePoint now) {
+  if constexpr (IsForSupervisor<Message>) {
+    on(said, now);
+  } else if constexpr (IsForRun<Message>) {
+    // What comes too late was rolled back, and will be said again.
+    if constexpr (requires { said.epoch; }) {
+      if (phase_ != Phase::active || said.epoch != epoch_) return;
+    }
+    tell(progress_.on(said));
+  } else if constexpr (IsForStandbys<Message>) {
+    standby_world_.receive(said, now);
+  } else if constexpr (std::is_same_v<Message, from_rank::Loss>) {
+    reports_.on(said);
+  } else {
+    static_assert(IsForOthers<Message>, "a message that nobody on rank 0 has a function for");
+  }
+}
+
+void WorldSupervisor::tell(RunProgress::News news) {
+  if (!news.ok()) return stop(news.error());
+  if (*news) broadcast_(**news);
 }
 
 void WorldSupervisor::on(const from_rank::Health& said, TimePoint) {
   auto event = said.event;
   event.rank = said.rank;
   broadcast_(from_supervisor::HealthTold{std::move(event)});
-}
-
-void WorldSupervisor::on(const from_rank::StopAsked&, TimePoint) {
-  stopping_ = true;
-}
-
-void WorldSupervisor::on(const from_rank::Standby& standby, TimePoint now) {
-  standby_world_.receive(standby, now);
-}
-
-void WorldSupervisor::on(const from_rank::Prepared& prepared, TimePoint now) {
-  standby_world_.receive(prepared, now);
 }
 
 void WorldSupervisor::tick(TimePoint now) {
@@ -69,7 +95,7 @@ void WorldSupervisor::tick(TimePoint now) {
     return stop(
         {Errc::timeout, 0,
          "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
-             waited_for() +
+             roll_.missing() +
              (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : "")});
   }
   begin_round(*again, now);
@@ -82,42 +108,29 @@ void WorldSupervisor::on(const from_rank::Fault& fault, TimePoint now) {
   const bool echo = is_echo(fault.kind);
   if ((echo && fault.round != round_) || is_excluded(fault.rank)) return;
   begin_report(now);
-  if (!echo) drop_echoes();
-  if (!echo || reports_.empty()) {
-    Recovery report;
-    report.rank = fault.rank;
-    report.kind = fault.kind;
-    report.detect_ms = static_cast<double>(fault.detect_us) / 1000.0;
-    reports_.push_back(std::move(report));
-  }
+  reports_.add(fault, echo);
   if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
 }
 
-void WorldSupervisor::drop_echoes() {
-  std::erase_if(reports_, [](const Recovery& report) { return is_echo(report.kind); });
-}
-
-/// If this is the first that goes wrong in an active world.
 void WorldSupervisor::begin_report(TimePoint now) {
   if (phase_ != Phase::active) return;
-  began_ = now;
   rounds_ = 0;
-  reports_.clear();
-  lost_buffers_ = 0;
-  times_ = {};
+  reports_.begin(now);
+}
+
+bool WorldSupervisor::is_last_member() const {
+  return static_cast<int>(excluded_.size()) + 1 == options_.size;
 }
 
 void WorldSupervisor::on(const from_rank::Failed& failed, TimePoint now) {
   if (is_excluded(failed.rank)) return;
-  const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
-  if (!options_.shrink || last || epoch_ == 0) return stop(failed.error);
+  if (!options_.shrink || is_last_member() || epoch_ == 0) return stop(failed.error);
   exclude(failed.rank, kKindFailed, now);
 }
 
 /// Whoever still computes is worth more than a GPU in better health that is not there.
 void WorldSupervisor::on(const from_rank::Withdraw& asked, TimePoint now) {
-  const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
-  if (!options_.shrink || last || phase_ != Phase::active || asked.epoch != epoch_ ||
+  if (!options_.shrink || is_last_member() || phase_ != Phase::active || asked.epoch != epoch_ ||
       is_excluded(asked.rank)) {
     return;
   }
@@ -126,14 +139,7 @@ void WorldSupervisor::on(const from_rank::Withdraw& asked, TimePoint now) {
 
 void WorldSupervisor::exclude(std::int32_t rank, const char* kind, TimePoint now) {
   begin_report(now);
-  const auto known = std::find_if(reports_.begin(), reports_.end(),
-                                  [&](const Recovery& report) { return report.rank == rank; });
-  if (known != reports_.end()) {
-    known->kind = kind;
-  } else {
-    reports_.push_back({.rank = rank, .kind = kind});
-  }
-  drop_echoes();
+  reports_.name(rank, kind);
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), rank), rank);
   (void)standby_world_.take();  // its standby is part of what is formed
   begin_round(Phase::halt, now);
@@ -151,7 +157,7 @@ void WorldSupervisor::on(const from_rank::Rejoin& asked, TimePoint now) {
 void WorldSupervisor::admit(TimePoint now) {
   begin_report(now);
   for (const auto rank : rejoining_) {
-    reports_.push_back({.rank = rank, .kind = kKindRejoins});
+    reports_.add(rank, kKindRejoins);
     excluded_.erase(std::find(excluded_.begin(), excluded_.end(), rank));
   }
   rejoining_.clear();
@@ -163,18 +169,6 @@ bool WorldSupervisor::is_excluded(int rank) const {
   return std::binary_search(excluded_.begin(), excluded_.end(), rank);
 }
 
-void WorldSupervisor::on(const from_rank::Loss& loss, TimePoint) {
-  lost_buffers_ += loss.lost_buffers;
-  const auto unnamed = std::find_if(reports_.begin(), reports_.end(), [&](const Recovery& report) {
-    return report.rank == loss.rank && report.kind.empty();
-  });
-  if (unnamed != reports_.end()) unnamed->kind = loss.kind;
-  for (auto& report : reports_) {
-    if (report.rank == loss.rank && report.end_ms == 0)
-      report.end_ms = static_cast<double>(loss.end_us) / 1e3;
-  }
-}
-
 void WorldSupervisor::begin_round(Phase first, TimePoint now) {
   ++round_;
   if (++rounds_ > options_.max_rounds) {
@@ -182,169 +176,68 @@ void WorldSupervisor::begin_round(Phase first, TimePoint now) {
         {Errc::budget_exhausted, 0,
          "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds"});
   }
-  forget_finished();
+  progress_.forget_ends();
   enter(first, now);
 }
 
 void WorldSupervisor::enter(Phase phase, TimePoint now) {
-  if (phase_ != Phase::active) times_.*time_of(phase_) += to_ms(now - phase_since_);
+  if (phase_ != Phase::active) reports_.took(phase_, now - phase_since_);
   phase_ = phase;
   phase_since_ = now;
-  std::fill(acknowledged_.begin(), acknowledged_.end(), false);
-  acknowledgements_ = 0;
-  late_.clear();
+  roll_.begin();
   from_supervisor::Order order{
       .round = round_, .phase = phase, .epoch = epoch_ + 1, .excluded = excluded_};
   if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {
     const auto formation = standby_world_.take();
-    order.formation = keeps_device_hosts() ? 0 : formation;
+    order.formation = reports_.keeps_device_hosts() ? 0 : formation;
     promoting_ = order.formation != 0;
     // Not every member contributes: what one gave to a communicator before would count as well.
     std::fill(contributions_.begin(), contributions_.end(), std::vector<std::byte>());
   }
   if (phase == Phase::form) order.contributions = Contributions::of(contributions_);
   if (phase == Phase::restore) {
-    order.step = target_;
-    for (const auto& report : reports_) order.asked.push_back(report.rank);
+    order.step = progress_.common();
+    order.asked = reports_.ranks();
   }
   broadcast_(order);
 }
 
-/// Operations past their deadline, and errors that no fault explains, and nothing else: the device
-/// hosts live, and what they have in their contexts is worth more than the time that the standby
-/// world would save.
-bool WorldSupervisor::keeps_device_hosts() const {
-  return !reports_.empty() &&
-         std::all_of(reports_.begin(), reports_.end(), [](const Recovery& report) {
-           return report.kind == "timeout" || report.kind == kKindError;
-         });
-}
-
 void WorldSupervisor::on(const from_rank::Done& done, TimePoint now) {
-  const auto first = static_cast<std::size_t>(done.rank);
-  const auto end = first + static_cast<std::size_t>(done.covered);
-  if (done.round != round_ || done.phase != phase_ || acknowledged_[first]) return;
-  for (auto rank = first; rank < end; ++rank) {
-    acknowledged_[rank] = true;
-    if (phase_ == Phase::replace) newest_[rank] = done.newest;
-  }
-  acknowledgements_ += done.covered;
-  lost_buffers_ += done.lost_buffers;
-  const auto speaks_for = [&](std::int32_t rank) {
-    return rank >= done.rank && rank < done.rank + done.covered;
-  };
-  for (const auto& [rank, bytes] : done.contributions) {
-    if (phase_ == Phase::replace && speaks_for(rank))
-      contributions_[static_cast<std::size_t>(rank)] = bytes;
-  }
-  for (const auto& [rank, step] : done.iterations) {
-    for (auto& report : reports_) {
-      if (phase_ == Phase::restore && speaks_for(rank) && report.rank == rank)
-        report.iteration = step;
+  if (done.round != round_ || done.phase != phase_ || !roll_.answer(done.rank, done.covered))
+    return;
+  reports_.on(done);
+  if (phase_ == Phase::replace) {
+    progress_.set_newest(done.rank, done.covered, done.newest);
+    for (const auto& [rank, bytes] : done.contributions) {
+      if (rank >= done.rank && rank < done.rank + done.covered)
+        contributions_[static_cast<std::size_t>(rank)] = bytes;
     }
   }
-  for (auto& report : reports_)
-    report.repeated_iterations = std::max(report.repeated_iterations, done.repeated);
-  if (acknowledgements_ == options_.size) advance(now);
+  if (roll_.complete()) advance(now);
 }
 
 void WorldSupervisor::advance(TimePoint now) {
   const bool promoted = phase_ == Phase::replace && promoting_;
   const auto to = next(phase_, promoted ? Event::all_promoted : Event::all_done);
   if (!to) return;
-  if (phase_ == Phase::verify) {
-    target_ = *std::min_element(newest_.begin(), newest_.end());
-    if (target_ == kAnyStep) target_ = -1;  // nobody has a state
-  }
   if (*to == Phase::active) return activate(now);
   enter(*to, now);
 }
 
 void WorldSupervisor::activate(TimePoint now) {
-  times_.*time_of(phase_) += to_ms(now - phase_since_);
+  reports_.took(phase_, now - phase_since_);
   phase_ = Phase::active;
   ++epoch_;
-  stable_ = excluded_ == excluded_active_ ? target_ : -1;
-  std::fill(newest_.begin(), newest_.end(), stable_);
-  flushed_.begin(newest_.size(), stable_);
+  progress_.begin_at(excluded_ == excluded_active_ ? progress_.common() : -1);
   excluded_active_ = excluded_;
-  for (auto& report : reports_) {
-    report.epoch = epoch_;
-    for (const auto& time : kRecoveryTimes) report.*time.ms += times_.*time.ms;
-    report.total_ms = report.detect_ms + to_ms(now - began_);
-    report.lost_buffers = lost_buffers_;
-  }
   broadcast_(from_supervisor::Activate{.round = round_,
                                        .epoch = epoch_,
-                                       .stable = stable_,
-                                       .reports = reports_,
+                                       .stable = progress_.stable(),
+                                       .reports = reports_.take(epoch_, now),
                                        .excluded = excluded_});
-  reports_.clear();
-  standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
+  standby_world_.activated(epoch_, std::vector<bool>(contributions_.size(), true));
   if (!rejoining_.empty()) admit(now);
-}
-
-void WorldSupervisor::on(const from_rank::Flushed& flushed, TimePoint) {
-  if (phase_ != Phase::active || flushed.epoch != epoch_) return;  // the commit will be made again
-  const auto everywhere = flushed_.say(static_cast<std::size_t>(flushed.rank),
-                                       static_cast<std::size_t>(flushed.covered), flushed.step);
-  if (everywhere) broadcast_(from_supervisor::AllFlushed{*everywhere});
-}
-
-void WorldSupervisor::on(const from_rank::Committed& committed, TimePoint) {
-  if (phase_ != Phase::active || committed.epoch != epoch_)
-    return;  // the replace phase will say it again
-  const auto first = newest_.begin() + committed.rank;
-  std::for_each(first, first + committed.covered,
-                [&](std::int64_t& newest) { newest = std::max(newest, committed.step); });
-  judge_end_of_run();
-  const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
-  if (stopped_ || everywhere <= stable_) return;
-  stable_ = everywhere;
-  broadcast_(from_supervisor::Stable{.step = stable_, .stopping = stopping_});
-}
-
-void WorldSupervisor::on(const from_rank::Finished& finished, TimePoint) {
-  if (phase_ != Phase::active || finished.epoch != epoch_)
-    return;  // it will be rolled back, and finish again
-  std::fill_n(finished_.begin() + finished.rank, finished.covered, true);
-  for (const auto& end : finished.ends) {
-    if (end.step < first_end_.step) first_end_ = end;
-    if (end.step > last_end_.step) last_end_ = end;
-  }
-  judge_end_of_run();
-  if (stopped_ || !std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; }))
-    return;
-  const auto step = first_end_.step;
-  forget_finished();
-  std::fill(newest_.begin(), newest_.end(), -1);
-  flushed_.begin(newest_.size(), -1);
-  stable_ = -1;
-  broadcast_(from_supervisor::AllFinished{step});
-}
-
-void WorldSupervisor::forget_finished() {
-  std::fill(finished_.begin(), finished_.end(), false);
-  first_end_ = {.rank = 0, .step = kAnyStep};
-  last_end_ = {.rank = 0, .step = -1};
-}
-
-void WorldSupervisor::judge_end_of_run() {
-  if (first_end_.step == kAnyStep) return;
-  const auto has_ended = "the ranks disagree on the end of the run: rank " +
-                         std::to_string(first_end_.rank) + " has ended it with step " +
-                         std::to_string(first_end_.step) + ", rank ";
-  if (last_end_.step > first_end_.step)
-    return stop({Errc::invalid, 0,
-                 has_ended + std::to_string(last_end_.rank) + " with step " +
-                     std::to_string(last_end_.step)});
-  for (std::size_t rank = 0; rank < newest_.size(); ++rank) {
-    if (newest_[rank] == kAnyStep || newest_[rank] <= first_end_.step) continue;
-    return stop({Errc::invalid, 0,
-                 has_ended + std::to_string(rank) + " has gone on to a commit of step " +
-                     std::to_string(newest_[rank])});
-  }
 }
 
 /// The ranks leave the run at different places: collectives of some wait for others that will never
@@ -353,25 +246,14 @@ void WorldSupervisor::on(const from_rank::Left& left, TimePoint now) {
   if (left.run <= left_) return;
   left_ = left.run;
   begin_report(now);
-  drop_echoes();
-  reports_.push_back({.rank = left.rank, .kind = kKindLeft});
+  reports_.drop_echoes();
+  reports_.add(left.rank, kKindLeft);
   if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
   broadcast_(from_supervisor::RunLeft{.rank = left.rank, .run = left.run, .error = left.error});
 }
 
 void WorldSupervisor::on(const from_rank::Late& late, TimePoint) {
-  if (late.round == round_ && late.phase == phase_) late_ = late.ranks;
-}
-
-/// The ranks that the last relay to complain has named; where none has, those not heard of.
-std::string WorldSupervisor::waited_for() const {
-  auto ranks = late_;
-  for (int rank = 0; rank < options_.size && late_.empty(); ++rank) {
-    if (!acknowledged_[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
-  }
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
+  if (late.round == round_ && late.phase == phase_) roll_.set_late(late.ranks);
 }
 
 void WorldSupervisor::stop(const Error& error) {

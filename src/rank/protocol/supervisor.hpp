@@ -7,8 +7,10 @@
 
 #include <troupe/clock.hpp>
 
-#include "rank/protocol/least_step.hpp"
 #include "rank/protocol/message.hpp"
+#include "rank/protocol/recovery_reports.hpp"
+#include "rank/protocol/roll_call.hpp"
+#include "rank/protocol/run_progress.hpp"
 #include "rank/protocol/standby_world.hpp"
 
 namespace troupe::rank_process {
@@ -43,8 +45,10 @@ namespace troupe::rank_process {
 /// belongs to other ranks' shares. A rank whose GPU says that it is failing may *withdraw*: it
 /// becomes a spectator too, if it is not the last member.
 ///
-/// Pure: no I/O, no threads; time is passed in, messages leave through
-/// `broadcast`. Answers may speak for many ranks (WorldRelay).
+/// Pure: no I/O, no threads; time is passed in, messages leave through `broadcast`. Answers may
+/// speak for many ranks (WorldRelay). In parts: RollCall (who has answered), RecoveryReports,
+/// RunProgress (commits and ends of runs) and StandbyWorld; here are the rounds, their phases, and
+/// who is a member.
 class WorldSupervisor {
  public:
   struct Options {
@@ -75,45 +79,30 @@ class WorldSupervisor {
   [[nodiscard]] const StandbyWorld& standby_world() const noexcept { return standby_world_; }
 
  private:
+  /// Gives a message to the part that has a function for it.
+  template <class Message>
+  void hear(const Message& said, TimePoint now);
   void on(const from_rank::Fault& fault, TimePoint now);
-  void on(const from_rank::Loss& loss, TimePoint now);
   void on(const from_rank::Done& done, TimePoint now);
   void on(const from_rank::Failed& failed, TimePoint now);
   void on(const from_rank::Withdraw& asked, TimePoint now);
   void on(const from_rank::Rejoin& asked, TimePoint now);
   void on(const from_rank::Health& said, TimePoint now);
-  void on(const from_rank::Flushed& flushed, TimePoint now);
-  void on(const from_rank::Committed& committed, TimePoint now);
-  void on(const from_rank::Finished& finished, TimePoint now);
   void on(const from_rank::Left& left, TimePoint now);
-  void on(const from_rank::StopAsked& asked, TimePoint now);
-  void on(const from_rank::Standby& standby, TimePoint now);
-  void on(const from_rank::Prepared& prepared, TimePoint now);
   void on(const from_rank::Late& late, TimePoint now);
-  // Others on rank 0 hear these: Inquiry, SplitOrder and LibraryComparison.
-  void on(const from_rank::Stalled&, TimePoint) {}
-  void on(const from_rank::Standing&, TimePoint) {}
-  void on(const from_rank::Splitting&, TimePoint) {}
-  void on(const from_rank::SplitGivenUp&, TimePoint) {}
-  void on(const from_rank::AtCall&, TimePoint) {}
-  void on(const from_rank::Library&, TimePoint) {}
+  void tell(RunProgress::News news);
   /// The rank is no member from the next epoch on, which begins now.
   void exclude(std::int32_t rank, const char* kind, TimePoint now);
   void admit(TimePoint now);
+  /// If this is the first that goes wrong in an active world.
   void begin_report(TimePoint now);
-  /// Something has come of which they are the echo.
-  void drop_echoes();
   [[nodiscard]] bool is_excluded(int rank) const;
-  [[nodiscard]] bool keeps_device_hosts() const;
+  [[nodiscard]] bool is_last_member() const;
   void begin_round(Phase first, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void advance(TimePoint now);
   void activate(TimePoint now);
-  void forget_finished();
-  /// Ranks that end a run with different steps, or go on behind the end of others, disagree.
-  void judge_end_of_run();
   void stop(const Error& error);
-  [[nodiscard]] std::string waited_for() const;
 
   Options options_;
   Broadcast broadcast_;
@@ -123,31 +112,16 @@ class WorldSupervisor {
   int rounds_ = 0;  ///< of this re-formation
   bool stopped_ = false;
   TimePoint phase_since_{};
-
-  std::vector<bool> acknowledged_;
-  int acknowledgements_ = 0;
-  std::vector<std::int32_t> late_;
-  std::vector<std::vector<std::byte>> contributions_;
-  LeastStep flushed_;
-  std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
-  std::int64_t stable_ = -1;
-  std::int64_t target_ = -1;  ///< of the rollback
-  std::vector<bool> finished_;
-  /// The first and the last step with which a rank has ended the run; kAnyStep, -1: none has.
-  RankStep first_end_{}, last_end_{};
-  std::int64_t left_ = -1;                     ///< the newest run that a rank has left
+  RollCall roll_;
+  std::vector<std::vector<std::byte>> contributions_;  ///< by rank
+  std::int64_t left_ = -1;                             ///< the newest run that a rank has left
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
   std::vector<std::int32_t> rejoining_;
-  bool stopping_ = false;  ///< the run is to end at its next commit
-  StandbyWorld standby_world_;
   bool promoting_ = false;  ///< this round's replace promotes the standby world
-
-  // The report of this re-formation.
-  TimePoint began_{};
-  std::vector<Recovery> reports_;  ///< one per fault
-  Recovery times_;                 ///< of the phases so far, since began_
-  std::uint32_t lost_buffers_ = 0;
+  RecoveryReports reports_;
+  RunProgress progress_;
+  StandbyWorld standby_world_;
 };
 
 }  // namespace troupe::rank_process

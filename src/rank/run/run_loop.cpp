@@ -279,7 +279,7 @@ void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
                                                        run = number_](const Result<void>&) {
     (void)actor.tell(world_message::Flushed{epoch, run, step});
   });
-  if (core_->device().has_tokens()) core_->status().run().wait_all_flushed(step);
+  if (core_->device().pools().has_tokens()) core_->status().run().wait_all_flushed(step);
 }
 
 void RunLoop::leave_if_failing(std::int64_t step) {

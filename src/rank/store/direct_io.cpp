@@ -49,7 +49,7 @@ DirectTrial DirectIo::try_folder(const std::filesystem::path& folder, int rank) 
   constexpr std::uint64_t kBytes = 8192;  // two blocks: also for a small disk
   // Should this process end meanwhile, the name has the file removed with other leftovers.
   const auto path = folder / ("step-trial-" + std::to_string(rank) + ".tmp");
-  const auto memory = device_->allocate(kBytes, DType::u8);
+  const auto memory = device_->pools().allocate(kBytes, DType::u8);
   const auto done =
       memory.ok() ? write(path, memory->where, 0) : Result<file::Done>(memory.error());
   std::error_code ignored;

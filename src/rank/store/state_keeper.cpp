@@ -43,7 +43,7 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
   table_.parts = members.size();
   for (const auto& place : table_.places) offsets_.push_back(place.offset);
   if (!direct_ || options.partner || options.takes) {
-    auto pin = device_->allocate_apart(table_.bytes);
+    auto pin = device_->pools().allocate_apart(table_.bytes);
     const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
     // Here all ranks are in step; later only the keepers' threads are.
     if (auto agreed = members.agree(ready); !agreed) throw CollectiveException(agreed.error());
@@ -206,7 +206,7 @@ void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
     return;
   }
   lock.unlock();
-  const auto outcome = device_->map_apart(memory_.operand()).wait();
+  const auto outcome = device_->pools().map_apart(memory_.operand()).wait();
   const bool gone = outcome.code() == Errc::device_lost ||
                     outcome.code() == Errc::budget_exhausted ||
                     outcome.code() == Errc::device_failed;  // as others say

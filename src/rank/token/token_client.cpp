@@ -7,6 +7,7 @@
 
 #include "common/core/log.hpp"
 #include "rank/device/recording/recorder.hpp"
+#include "rank/token/named_command.hpp"
 #include "rank/token/token_execute.hpp"
 
 namespace troupe::rank_process {
@@ -104,7 +105,7 @@ class TokenClient::Remote final : public detail::Submitter {
     }
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
-    router->ask(owner_, request->head, request->payload,
+    router->ask(owner_, *request,
                 [done = router->resolving(promise)](
                     const TransferKey&, const Result<void>& outcome) { done(outcome); });
     return future;
@@ -194,7 +195,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
     if (const auto bound = router->loop_->bind(*options.near); !bound)
       log::info("net", "the thread of tokens is not bound: {}", bound.error().message);
   }
-  parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
+  parts.device->pools().on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
     const std::lock_guard lock(parts.dropped_mutex);
     parts.dropped_regions.push_back(region);
     (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
@@ -208,7 +209,7 @@ void TokenClient::end() {
   if (!loop_ || actor_.ended()) return;
   loop_->leave();
   (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
-  parts_.device->on_slab_dropped(nullptr);
+  parts_.device->pools().on_slab_dropped(nullptr);
   parts_.bulk->leave();
   actor_.stop();
   actor_.wait_ended();
@@ -301,15 +302,14 @@ Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken
   return promise->future();
 }
 
-void TokenClient::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+template <class Request>
+void TokenClient::ask(int owner, Request request,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
   const auto epoch = epoch_.load();
-  if (head.kind != TokenMessage::Kind::release) {
-    head.behind = behind();
-    if (const auto right = RunGuard::check(); !right) return done({}, right);
-  }
-  const Ask question{epoch, owner, head, {payload.begin(), payload.end()}, std::move(done)};
-  if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
+  request.behind = behind();
+  if (const auto right = RunGuard::check(); !right) return done({}, right);
+  const Ask question{epoch, owner, std::move(request), std::move(done)};
+  if (const auto told = tell(question); !told.ok()) question.done({}, told);
 }
 
 Future<TokenLease> TokenClient::hold(const GpuToken& token) {
@@ -321,7 +321,7 @@ Future<TokenLease> TokenClient::hold(const GpuToken& token) {
   if (!named.ok()) return Future<TokenLease>(port.outcomes().report(named.error()));
   auto promise = std::make_shared<Promise<TokenLease>>();
   auto future = promise->future();
-  ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
+  ask(token.rank, routed::Hold{.range = *named},
       [request = std::make_shared<Outcomes::Request>(port.outcomes()), promise, token,
        router = weak_from_this()](const TransferKey& key, const Result<void>& outcome) {
         const auto told = request->end(outcome);
@@ -336,7 +336,7 @@ Future<TokenLease> TokenClient::hold(const GpuToken& token) {
 }
 
 void TokenClient::release(int owner, const TransferKey& key) {
-  ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
+  (void)tell(token_message::Release{owner, key});
 }
 
 Done TokenClient::resolving(const std::shared_ptr<Promise<void>>& promise) {

@@ -66,7 +66,9 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   template <class M>
   Result<void> tell(const M& message) const;
   [[nodiscard]] Result<Operand> name(const GpuToken& token, DType dtype) const;
-  void ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+  /// Asks for a command or a hold.
+  template <class Request>
+  void ask(int owner, Request request,
            std::function<void(const TransferKey&, const Result<void>&)> done);
   void release(int owner, const TransferKey& key);
   /// Tells the program, also where it has not kept the future.

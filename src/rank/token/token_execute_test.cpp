@@ -26,17 +26,16 @@ struct Unknown {
 };
 
 template <Operation Op>
-TokenPacket request_of(const Op& op) {
+routed::Execute request_of(const Op& op) {
   return execute_request({info_of<Op>, std::as_bytes(std::span(&op, 1))}).take();
 }
 
 TEST(TokenExecute, CarriesTheRecord) {
   const auto op = wire::test::sample_of<blas::Axpy>();
   const auto sent = request_of(op);
-  const auto got = decode_token_message(encode(sent.head, sent.payload));
+  const auto got = decode_token_message(encode(2, sent));
   ASSERT_TRUE(got.ok());
-  EXPECT_EQ(got->head.kind, TokenMessage::Kind::execute);
-  const auto record = record_of(*got, 1);
+  const auto record = record_of(std::get<routed::Execute>(got->message), 1);
   ASSERT_TRUE(record.ok());
   wire::Command command;
   ASSERT_TRUE(command.decode(*record).ok());
@@ -53,21 +52,15 @@ TEST(TokenExecute, AnOperationThatTheProgramDoesNotKnowIsUnsupportedAndNamed) {
 }
 
 TEST(TokenExecute, WhatIsTooShortIsRefused) {
-  const auto sound = request_of(wire::test::sample_of<blas::Axpy>());
-  auto longer_name = sound;
-  longer_name.head.value = static_cast<std::uint32_t>(sound.payload.size() + 1);
-  EXPECT_EQ(record_of(longer_name, 1).code(), Errc::invalid);
-  longer_name.head.value = ~0u;
-  EXPECT_EQ(record_of(longer_name, 1).code(), Errc::invalid);
-  auto cut = sound;
-  cut.payload.resize(sizeof(wire::CommandHeader) + sound.head.value - 1);
-  EXPECT_EQ(record_of(cut, 1).code(), Errc::invalid);
-  cut.payload.clear();
-  EXPECT_EQ(record_of(cut, 1).code(), Errc::invalid);
+  auto request = request_of(wire::test::sample_of<blas::Axpy>());
+  request.record.resize(sizeof(wire::CommandHeader) - 1);
+  EXPECT_EQ(record_of(request, 1).code(), Errc::invalid);
+  request.record.clear();
+  EXPECT_EQ(record_of(request, 1).code(), Errc::invalid);
 }
 
 TEST(TokenExecute, ACommandThatIsTooLongDoesNotTravel) {
-  const std::vector<std::byte> data(kMaxTokenPayload);
+  const std::vector<std::byte> data(kLongestRequest);
   const auto op = wire::test::sample_of<blas::Axpy>();
   const detail::CommandView command(info_of<blas::Axpy>, std::as_bytes(std::span(&op, 1)),
                                     Parts(std::span<const TailOperand>(), data));

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <span>
-#include <type_traits>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include <troupe/error.hpp>
@@ -34,55 +35,146 @@ struct Offer {
   friend constexpr bool operator==(const Offer&, const Offer&) = default;
 };
 
-/// What token routers say to each other. One struct for all kinds; text or a command record
-/// follows.
-struct TokenMessage {
-  enum class Kind : std::uint32_t {
-    // who asks to whom is asked
-    fetch,    ///< I want `range`
-    put,      ///< what I offer shall go to `range`
-    execute,  ///< payload: a command record, then the `value` characters of the operation's name
-    hold,     ///< keep the buffer of `range`
-    release,  ///< hold it no longer
-    // whom is asked to who asks
-    answer,  ///< the request is done, or not: code, native, text
-    // source to destination
-    offer,    ///< the bytes are there: take them
-    over,     ///< what was taken is right, or will never be: code, native, text
-    channel,  ///< payload: the invitation to channel `count`
-    // destination to source
-    stream,  ///< send them over the network, on stream `value`, in pieces of `count` bytes
-    credit,  ///< `value` pieces more may come
-    taken,   ///< they are here, or cannot be had: code, native, text; `value` 1: and they are right
-    joins,   ///< channel `count` is being connected: connect it too
-    ready,   ///< they are being received from channel `count`: send them
-    // anyone
-    channel_gone,  ///< channel `count` is given up, by its source if `value` is 1
-    slab_gone      ///< `count`: the serial of a slab whose memory shall be unmapped
-  };
+/// At most so many bytes are the record of a command that is asked of another rank, with its name.
+inline constexpr std::size_t kLongestRequest = 64 * 1024;
 
-  Kind kind{};
-  std::int32_t from = 0;  ///< who sends
+/// What token routers say to each other, one struct for each kind. The bytes on the network are the
+/// sender's rank and the fields of the struct, in order.
+namespace routed {
+
+// Requests, to the rank that is asked. `behind`: the commit of the asking program behind which it
+// asks, see commit_number(). `range`: as a token names it.
+
+/// I want the contents of the range.
+struct Fetch {
   TransferKey key{};
-  Operand range{};  ///< as a token names it
-  Offer offer{};
-  std::uint64_t count = 0;
-  /// A request: the commit of the asking program behind which it was made, see commit_number().
   std::uint64_t behind = 0;
-  std::uint32_t value = 0;
-  std::uint32_t code = 0;  ///< Errc
-  std::int32_t native = 0;
-  std::uint32_t payload_bytes = 0;
+  Operand range{};
 };
-static_assert(std::is_trivially_copyable_v<TokenMessage> &&
-              std::has_unique_object_representations_v<TokenMessage>);
+/// What I offer shall go to the range.
+struct Put {
+  TransferKey key{};
+  std::uint64_t behind = 0;
+  Operand range{};
+  Offer offer{};
+};
+/// Submit this command. Its name goes along because an opcode says nothing to a program that does
+/// not know the operation.
+struct Execute {
+  TransferKey key{};
+  std::uint64_t behind = 0;
+  std::string operation{};
+  std::vector<std::byte> record{};
+
+  [[nodiscard]] bool sound() const {
+    return operation.size() <= kLongestRequest &&
+           record.size() <= kLongestRequest - operation.size();
+  }
+};
+/// Keep the buffer of the range.
+struct Hold {
+  TransferKey key{};
+  std::uint64_t behind = 0;
+  Operand range{};
+};
+/// Keep the buffer that the Hold of this key named no longer. Nothing answers it.
+struct Release {
+  TransferKey key{};
+};
+
+/// Whom is asked to who asks: the request is done, or not.
+struct Answer {
+  TransferKey key{};
+  Result<void> outcome{};
+};
+
+// From the source of a transfer to its destination.
+
+/// The bytes are there: take them.
+struct Offered {
+  TransferKey key{};
+  Offer offer{};
+};
+/// What was taken is right, or will never be.
+struct Over {
+  TransferKey key{};
+  Result<void> outcome{};
+};
+/// The invitation to a channel, to be joined when something is to go over it.
+struct Invited {
+  std::uint32_t epoch = 0;
+  std::uint64_t channel = 0;  ///< the source's number for it, as everywhere
+  std::vector<std::byte> invitation{};
+};
+
+// From the destination of a transfer to its source.
+
+/// Send the bytes over the network.
+struct Stream {
+  TransferKey key{};
+  std::uint32_t stream = 0;  ///< the destination's number for it
+  std::uint64_t piece_bytes = 0;
+};
+/// So many pieces more may come.
+struct Credit {
+  TransferKey key{};
+  std::uint32_t pieces = 0;
+};
+/// The bytes are here, or cannot be had.
+struct Taken {
+  TransferKey key{};
+  Result<void> outcome{};
+  bool settled = false;  ///< and the destination knows by itself that they are right
+};
+/// The channel is being connected: connect it too.
+struct Joins {
+  std::uint64_t channel = 0;
+};
+/// The bytes are being received from the channel: send them.
+struct Ready {
+  TransferKey key{};
+  std::uint64_t channel = 0;
+};
+
+/// Either end of a channel to the other: it is given up.
+struct ChannelGone {
+  std::uint32_t epoch = 0;
+  std::uint64_t channel = 0;
+  bool by_source = false;
+  Error why{};
+
+  [[nodiscard]] bool sound() const { return why.code != Errc::ok; }
+};
+/// The memory of a slab of mine shall be unmapped.
+struct SlabGone {
+  std::uint64_t serial = 0;
+};
+
+}  // namespace routed
+
+using TokenMessage =
+    std::variant<routed::Fetch, routed::Put, routed::Execute, routed::Hold, routed::Release,
+                 routed::Answer, routed::Offered, routed::Over, routed::Invited, routed::Stream,
+                 routed::Credit, routed::Taken, routed::Joins, routed::Ready, routed::ChannelGone,
+                 routed::SlabGone>;
+
+/// True for messages that ask the owner of a buffer for something.
+template <class M>
+inline constexpr bool kIsRequest = false;
+template <>
+inline constexpr bool kIsRequest<routed::Fetch> = true;
+template <>
+inline constexpr bool kIsRequest<routed::Put> = true;
+template <>
+inline constexpr bool kIsRequest<routed::Execute> = true;
+template <>
+inline constexpr bool kIsRequest<routed::Hold> = true;
+template <>
+inline constexpr bool kIsRequest<routed::Release> = true;
 
 struct TokenPacket {
-  TokenMessage head;
-  std::vector<std::byte> payload;
-
-  /// What code, native and text say.
-  [[nodiscard]] Result<void> outcome() const;
+  std::int32_t from = 0;  ///< who sends
+  TokenMessage message{};
 };
 
 /// A commit of World::run as all ranks number it; greater than those before it. 0: none.
@@ -90,12 +182,7 @@ constexpr std::uint64_t commit_number(std::uint32_t run, std::int64_t step) noex
   return ((std::uint64_t{run} + 1) << 40) + static_cast<std::uint64_t>(step) + 1;
 }
 
-/// At most this much follows a message.
-inline constexpr std::size_t kMaxTokenPayload = 64 * 1024;
-
-std::vector<std::byte> encode(const TokenMessage& head, std::span<const std::byte> payload = {});
-/// With the outcome in it.
-std::vector<std::byte> encode(TokenMessage head, const Result<void>& outcome);
+std::vector<std::byte> encode(std::int32_t from, const TokenMessage& message);
 /// A malformed message is Errc::invalid.
 Result<TokenPacket> decode_token_message(std::span<const std::byte> bytes);
 

@@ -9,36 +9,43 @@
 
 #include <troupe/remote_device.hpp>
 
+#include "common/core/field_bytes.hpp"
+
 namespace troupe::rank_process {
 namespace {
 
-using Kind = TokenMessage::Kind;
+/// Gives a field a value that no other field of the message has.
+class Filler {
+ public:
+  template <class T>
+  void operator()(T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = true;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      value = static_cast<T>(++count_);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = "why" + std::string(1, '\0') + std::to_string(++count_);
+    } else if constexpr (std::is_same_v<T, std::vector<std::byte>>) {
+      value.assign(3, static_cast<std::byte>(++count_));
+    } else if constexpr (std::is_same_v<T, Error>) {
+      value = {Errc::stale, ++count_, "it is gone"};
+    } else if constexpr (std::is_same_v<T, Result<void>>) {
+      value = Error{Errc::library, ++count_, "it does not work"};
+    } else {
+      for_each_field(value, *this);
+    }
+  }
 
-TokenMessage some_message(Kind kind) {
-  return {.kind = kind,
-          .from = 3,
-          .key = {.requester = 7, .epoch = 21, .number = 0xffff'ffff'ffff},
-          .range = {.region = kTokenRegion | 5,
-                    .buffer = 9,
-                    .generation = 11,
-                    .reserved = 3,
-                    .offset = 1u << 20,
-                    .bytes = 64},
-          .offer = {.slab = 12,
-                    .slab_bytes = 1u << 26,
-                    .offset = 512,
-                    .bytes = 64,
-                    .place = 13,
-                    .version = 14},
-          .count = 99,
-          .behind = commit_number(3, 70),
-          .value = 17,
-          .code = 5,
-          .native = -700};
-}
+ private:
+  int count_ = 0;
+};
 
-bool same(const TokenMessage& a, const TokenMessage& b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
+/// One of each kind.
+std::vector<TokenMessage> one_of_each_kind() {
+  std::vector<TokenMessage> all(std::variant_size_v<TokenMessage>);
+  for (std::size_t kind = 0; kind < all.size(); ++kind)
+    emplace_alternative(kind, all[kind], [filler = Filler()](auto& said) mutable { filler(said); });
+  return all;
 }
 
 TEST(TokenMessage, CommitsAreNumberedInTheOrderInWhichTheyAreMade) {
@@ -47,65 +54,82 @@ TEST(TokenMessage, CommitsAreNumberedInTheOrderInWhichTheyAreMade) {
   EXPECT_GT(commit_number(1, 0), commit_number(0, 1'000'000'000));
 }
 
-TEST(TokenMessage, EveryFieldComesBack) {
-  const std::string text = "why\0not";
-  for (std::uint32_t kind = 0; kind <= static_cast<std::uint32_t>(Kind::slab_gone); ++kind) {
-    auto sent = some_message(static_cast<Kind>(kind));
-    const auto got = decode_token_message(encode(sent, std::as_bytes(std::span(text))));
-    ASSERT_TRUE(got.ok());
-    sent.payload_bytes = static_cast<std::uint32_t>(text.size());
-    EXPECT_TRUE(same(got->head, sent)) << kind;
-    EXPECT_EQ(std::memcmp(got->payload.data(), text.data(), text.size()), 0);
+TEST(TokenMessage, EveryFieldOfEveryKindComesBack) {
+  for (const auto& sent : one_of_each_kind()) {
+    const auto bytes = encode(3, sent);
+    const auto got = decode_token_message(bytes);
+    ASSERT_TRUE(got.ok()) << sent.index();
+    EXPECT_EQ(got->from, 3);
+    EXPECT_EQ(got->message.index(), sent.index());
+    EXPECT_EQ(encode(3, got->message), bytes) << sent.index();
+    FieldWriter empty;  // what a message without values would be
+    TokenMessage unset;
+    emplace_alternative(sent.index(), unset, [&](auto& said) { empty.put(said); });
+    EXPECT_NE(encode(3, unset), bytes) << sent.index();
   }
 }
 
 TEST(TokenMessage, CarriesAnOutcome) {
-  const auto head = some_message(Kind::answer);
-  const auto bad =
-      decode_token_message(encode(head, Result<void>(Error{Errc::stale, 42, "it is gone"})));
+  const Error gone{Errc::stale, 42, "it is gone"};
+  const auto bad = decode_token_message(encode(1, routed::Answer{{7, 1, 2}, gone}));
   ASSERT_TRUE(bad.ok());
-  ASSERT_FALSE(bad->outcome().ok());
-  EXPECT_EQ(bad->outcome().error().to_string(), (Error{Errc::stale, 42, "it is gone"}).to_string());
-  const auto good = decode_token_message(encode(head, Result<void>()));
+  const auto& outcome = std::get<routed::Answer>(bad->message).outcome;
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().to_string(), gone.to_string());
+  const auto good = decode_token_message(encode(1, routed::Over{}));
   ASSERT_TRUE(good.ok());
-  EXPECT_TRUE(good->outcome().ok());
+  EXPECT_TRUE(std::get<routed::Over>(good->message).outcome.ok());
 }
 
-TEST(TokenMessage, AnErrorWithALongTextIsCut) {
-  const Error error{Errc::library, 1, std::string(kMaxTokenPayload + 100, 'x')};
-  const auto got = decode_token_message(encode(some_message(Kind::over), Result<void>(error)));
+TEST(TokenMessage, AnErrorWithALongTextComesWhole) {
+  const Error error{Errc::library, 1, std::string(kLongestRequest + 100, 'x')};
+  const auto got = decode_token_message(encode(1, routed::Over{{}, error}));
   ASSERT_TRUE(got.ok());
-  EXPECT_EQ(got->payload.size(), kMaxTokenPayload);
+  EXPECT_EQ(std::get<routed::Over>(got->message).outcome.error().message, error.message);
 }
 
 TEST(TokenMessage, EveryTruncationAndEveryExcessIsRefused) {
-  const auto bytes = encode(some_message(Kind::fetch), std::as_bytes(std::span("payload")));
-  for (std::size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_EQ(decode_token_message(std::span(bytes).first(length)).code(), Errc::invalid) << length;
+  for (const auto& sent : one_of_each_kind()) {
+    const auto bytes = encode(3, sent);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_EQ(decode_token_message(std::span(bytes).first(length)).code(), Errc::invalid)
+          << sent.index() << ", " << length;
+    }
+    auto longer = bytes;
+    longer.push_back(std::byte{0});
+    EXPECT_EQ(decode_token_message(longer).code(), Errc::invalid) << sent.index();
   }
-  auto longer = bytes;
-  longer.push_back(std::byte{0});
-  EXPECT_EQ(decode_token_message(longer).code(), Errc::invalid);
 }
 
-TEST(TokenMessage, UnknownKindsAndErrorClassesAreRefused) {
-  auto message = some_message(Kind::slab_gone);
-  message.kind = static_cast<Kind>(static_cast<std::uint32_t>(Kind::slab_gone) + 1);
-  EXPECT_EQ(decode_token_message(encode(message)).code(), Errc::invalid);
-  message = some_message(Kind::answer);
-  message.code = static_cast<std::uint32_t>(Errc::internal) + 1;
-  EXPECT_EQ(decode_token_message(encode(message)).code(), Errc::invalid);
+TEST(TokenMessage, WhatNoRankSendsIsRefused) {
+  const auto with_number = [](std::vector<std::byte> bytes, std::size_t at, std::uint32_t number) {
+    std::memcpy(bytes.data() + at, &number, sizeof number);
+    return bytes;
+  };
+  const auto kinds = static_cast<std::uint32_t>(std::variant_size_v<TokenMessage>);
+  EXPECT_EQ(decode_token_message(with_number(encode(3, routed::SlabGone{1}), 4, kinds)).code(),
+            Errc::invalid);
+  auto unknown_error = encode(3, routed::Answer{{}, Error{Errc::stale, 0, {}}});
+  unknown_error.at(4 + 4 + 16) = static_cast<std::byte>(static_cast<int>(Errc::internal) + 1);
+  EXPECT_EQ(decode_token_message(unknown_error).code(), Errc::invalid);
+  EXPECT_EQ(
+      decode_token_message(encode(3, routed::ChannelGone{1, 2, true, {Errc::ok, 0, {}}})).code(),
+      Errc::invalid);
+  routed::Execute longest{.operation = "name", .record = std::vector<std::byte>(kLongestRequest)};
+  EXPECT_EQ(decode_token_message(encode(3, longest)).code(), Errc::invalid);
 }
 
 TEST(TokenMessage, GarbageIsRefusedOrHarmless) {
   std::mt19937 random(1);
-  const auto sound = encode(some_message(Kind::put), std::as_bytes(std::span("payload")));
-  for (int i = 0; i < 20'000; ++i) {
-    auto bytes = sound;
-    for (int flips = 0; flips < 4; ++flips) bytes[random() % bytes.size()] = std::byte(random());
-    const auto got = decode_token_message(bytes);
-    if (got.ok()) {
-      EXPECT_EQ(got->payload.size(), got->head.payload_bytes);
+  for (const auto& sent : one_of_each_kind()) {
+    const auto sound = encode(3, sent);
+    for (int i = 0; i < 2'000; ++i) {
+      auto bytes = sound;
+      for (int flips = 0; flips < 4; ++flips) bytes[random() % bytes.size()] = std::byte(random());
+      const auto got = decode_token_message(bytes);
+      if (got.ok()) {
+        EXPECT_EQ(encode(got->from, got->message), bytes);
+      }
     }
   }
 }

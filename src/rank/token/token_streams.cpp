@@ -12,7 +12,7 @@ Result<StreamSlots> StreamSlots::make(DeviceCore& device, std::uint64_t total) {
   StreamSlots slots;
   slots.piece_ = std::min(kStreamPiece, total);
   slots.stride_ = (slots.piece_ + sizeof(PieceLabel) + kAlignment - 1) / kAlignment * kAlignment;
-  auto pin = device.allocate_pinned(slots.stride_ * kStreamPieces, 1);
+  auto pin = device.pools().allocate_pinned(slots.stride_ * kStreamPieces, 1);
   if (!pin) return pin.error();
   slots.lease_ = std::move(pin->lease);
   slots.data_ = pin->data;

@@ -46,10 +46,10 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                                    Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device), std::move(options)));
   Device program(core->device_);
-  auto probe = std::make_shared<WorldActor::Probe>();
+  auto buffers = std::make_shared<VerificationBuffers>();
   Result<void> ready;
   try {
-    *probe = {program.alloc<std::int64_t>(1), program.pinned<std::int64_t>(1)};
+    *buffers = {program.alloc<std::int64_t>(1), program.pinned<std::int64_t>(1)};
   } catch (const Exception& e) {
     ready = e.error();
   }
@@ -74,7 +74,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     return {&c->collectives(), c->epoch().value};
   });
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
-                                          core.get(), std::move(probe));
+                                          core.get(), std::move(buffers));
   core->transport_ = std::make_unique<MpiTransport>(
       mpi, MpiTransport::Channel::world, [actor = core->actor_](std::vector<std::byte> bytes) {
         (void)actor.tell(world_message::FromNetwork{std::move(bytes)});

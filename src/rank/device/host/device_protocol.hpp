@@ -1,36 +1,21 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <troupe/actor/restart_budget.hpp>
 #include <troupe/clock.hpp>
 #include <troupe/error.hpp>
 
-#include "rank/device/device_events.hpp"
 #include "rank/device/device_order.hpp"
 #include "rank/device/host/device_actions.hpp"
+#include "rank/device/host/device_course.hpp"
+#include "rank/device/host/device_standbys.hpp"
 #include "rank/device/host/host_table.hpp"
+#include "rank/device/host/succession.hpp"
 
 namespace troupe::rank_process {
-
-/// What a device is at; see device_transitions.def.
-enum class DeviceState : std::uint8_t {
-  starting,
-  idle,
-  quiescing,
-  replacing,
-  contributing,
-  connecting,
-  formed,
-  promoting,
-  failed,
-  reviving,
-  ended
-};
 
 /// What becomes of a rank's device hosts: which one serves, who follows it, when a standby is
 /// raised, how the world's orders are carried out, and when the device is given up.
@@ -53,7 +38,10 @@ enum class DeviceState : std::uint8_t {
 /// answered once or superseded; no host is forgotten before it has ended; when nothing goes wrong
 /// any more, the device serves or has failed.
 ///
-/// Pure: no I/O, no threads; time is passed in, and what is to be done leaves through `actions`.
+/// Pure: no I/O, no threads; time is passed in, and what is to be done leaves through `actions`. In
+/// parts: DeviceCourse (the state and the order under way), HostTable (how far each host has come),
+/// DeviceStandbys, and Succession (what follows a loss); here is what happens to hosts, and what
+/// the world orders.
 class DeviceProtocol {
  public:
   struct Options {
@@ -70,11 +58,13 @@ class DeviceProtocol {
   };
 
   DeviceProtocol(Options options, DeviceActions* actions);
+  DeviceProtocol(const DeviceProtocol&) = delete;  // its parts refer to one another
+  DeviceProtocol& operator=(const DeviceProtocol&) = delete;
 
   /// Starts the first host.
   void start(TimePoint now);
   /// There is a world now: nothing is replaced without its order.
-  void listen() { governed_ = true; }
+  void listen() { course_.set_governed(); }
 
   // What happens to hosts. Those that are not known (any more) are ignored.
 
@@ -106,75 +96,36 @@ class DeviceProtocol {
   void world_active(TimePoint now);
   /// A run has begun, or all ranks have a commit more of it: from here on what it costs is counted,
   /// whatever the time. false: it has ended.
-  void progress(bool in_run);
+  void progress(bool in_run) { succession_.limits().progress(in_run); }
   /// A device that has failed: try once more, with a new budget.
   void revive(TimePoint now);
-  void give_up(const Error& error);
+  void give_up(const Error& error) { course_.give_up(error); }
   void shut_down();
 
-  [[nodiscard]] DeviceState state() const noexcept { return state_; }
-  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failed_; }
+  [[nodiscard]] DeviceState state() const noexcept { return course_.state(); }
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return course_.failure(); }
   /// Operations have deadlines: not during a recovery, whose phases have their own.
   [[nodiscard]] bool watches_operations() const;
   [[nodiscard]] const HostTable& hosts() const noexcept { return hosts_; }
 
  private:
-  enum class Event : std::uint8_t;
-  /// The faults of a run since its newest commit.
-  struct Costs {
-    int lost = 0;     ///< device hosts
-    int overdue = 0;  ///< operations that outlasted their deadline
-  };
+  using Event = DeviceCourse::Event;
 
-  static std::optional<DeviceState> next(DeviceState from, Event event);
-  static Event event_of(DeviceDone::Order order);
-  /// False: the table has no such transition.
-  bool move(Event event);
-
-  Result<HostId> start_host(DeviceActions::Start as, HostState state, TimePoint now);
-  void raise_standby(TimePoint now);
-  void report_standby();
-  void lose_standby(HostId host, const Error& error, TimePoint now);
   void lose_successor(HostId host, const Error& error, TimePoint now);
   void lose_active(HostId host, DeviceFault fault, TimePoint now);
   void after_loss(DeviceFault fault, TimePoint now);
-  void drop_all();
 
   void pass_on(HostId host, const DeviceOrder& order);
   void stop(const DeviceOrder& order, TimePoint now);
   void form(const DeviceOrder& order);
-  void prepare(const DeviceOrder& order);
   void promote_standby(const DeviceOrder& order, TimePoint now);
-  /// The open order is answered, and the device moves on.
-  void answer(Event event, Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
-  void report_done(const DeviceOrder& order, Result<std::vector<std::byte>> outcome);
-  void answer_if_serving();
-
-  void advance(TimePoint now);
-  bool choose_successor(TimePoint now);
-  bool spend_restart(TimePoint now);
-  /// Within the budget of the window, and of the run's progress.
-  [[nodiscard]] bool spend(RestartBudget& budget, int Costs::*cost, TimePoint now);
-  [[nodiscard]] bool stands_still(int Costs::*cost) const;
-  bool ask_to_stop();
-  void bury();
-  void end_retired();
 
   Options options_;
   DeviceActions* actions_;
-  DeviceState state_ = DeviceState::starting;
-  /// Unless idle. To start with: to come up, which nobody has ordered.
-  DeviceOrder open_{.what = DeviceDone::Order::replace};
-  TimePoint open_since_{};
   HostTable hosts_;
-  std::optional<Error> failed_;  ///< failed, reviving, ended
-  bool governed_ = false;        ///< by a world
-  bool world_active_ = false;    ///< as far as this rank has heard
-  RestartBudget budget_;
-  RestartBudget overdue_;              ///< operations that may outlast their deadline
-  std::optional<Costs> since_commit_;  ///< nullopt: no run is under way, and only time counts
-  bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
-  std::optional<TimePoint> standby_not_before_;  ///< one has died, or did not start
+  DeviceCourse course_;
+  DeviceStandbys standbys_;
+  Succession succession_;
 };
 
 }  // namespace troupe::rank_process

@@ -295,7 +295,7 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
   job.include_paths = std::move(options.include_paths);
   job.standard = std::move(options.standard);
   job.link = options.link_time_optimization;
-  return core.make_kernels(
+  return core.modules().make(
       [job = std::move(job), host_kernels = ipc::code_path(options.host_kernels),
        &core](const Device& device) mutable -> Result<std::shared_ptr<ModuleState>> {
         if (job.names.empty())
@@ -306,7 +306,7 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
           return make_host_module(device, origin, host_kernels, job.names);
         const auto file = job.file;
         const auto names = job.names;
-        const auto built = core.builder().build(std::move(job));
+        const auto built = core.modules().builder().build(std::move(job));
         if (!built) {
           auto error = built.error();
           error.message = file + " does not compile: " + error.message;
@@ -322,9 +322,9 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
 Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector<std::string> names,
                                    std::string host_kernels) const {
   auto& core = device_->core();
-  return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
-                            names = std::move(names), host_kernels = ipc::code_path(host_kernels),
-                            &core](const Device& device) -> Result<std::shared_ptr<ModuleState>> {
+  return core.modules().make([image = std::vector<std::byte>(image.begin(), image.end()),
+                              names = std::move(names), host_kernels = ipc::code_path(host_kernels),
+                              &core](const Device& device) -> Result<std::shared_ptr<ModuleState>> {
     if (!host_kernels.empty() && !names.empty() && core.info().engine == "cpu")
       return make_host_module(device, content_id(image), host_kernels, names);
     if (image.empty() || names.empty())
@@ -392,39 +392,39 @@ Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kerne
 
 namespace troupe::rank_process {
 
-Future<KernelModule> DeviceCore::make_kernels(
+Future<KernelModule> KernelModules::make(
     std::function<Result<std::shared_ptr<detail::ModuleState>>(const Device&)> make) {
   auto promise = std::make_shared<Promise<KernelModule>>();
   const auto future = promise->future();
   // As a request it holds up fences: the end of the program and a commit wait for its error.
-  const auto request = std::make_shared<Outcomes::Request>(port_.outcomes());
+  const auto request = std::make_shared<Outcomes::Request>(core_.port().outcomes());
   const auto started =
-      builder_.start([promise, request, make = std::move(make), core = weak_from_this()] {
+      builder_.start([promise, request, make = std::move(make), core = core_.weak_from_this()] {
         const auto held = core.lock();
         if (!held) return;
         const auto made = make(Device(held));
         (void)request->end({});  // an error has been reported
-        if (made.ok()) held->remember(*made);
+        if (made.ok()) held->modules().remember(*made);
         promise->resolve(made.ok() ? Result<KernelModule>(KernelModule(*made))
                                    : Result<KernelModule>(made.error()));
         request->told();
       });
-  if (!started.ok()) promise->resolve(port_.outcomes().report(started.error()));
+  if (!started.ok()) promise->resolve(core_.port().outcomes().report(started.error()));
   return future;
 }
 
-void DeviceCore::remember(const std::shared_ptr<detail::ModuleState>& module) {
-  const std::lock_guard lock(modules_mutex_);
+void KernelModules::remember(const std::shared_ptr<detail::ModuleState>& module) {
+  const std::lock_guard lock(mutex_);
   std::erase_if(modules_, [](const auto& one) { return one.expired(); });
   modules_.push_back(module);
 }
 
-Future<void> DeviceCore::launch_for_other(detail::Submitter& submitter, const kernel::Launch& op,
-                                          bool repeatable, const Parts& parts) {
+Future<void> KernelModules::launch_for_other(detail::Submitter& submitter, const kernel::Launch& op,
+                                             bool repeatable, const Parts& parts) {
   const auto given = kernel::Inline::parse(kernel::LaunchThere::kName, op.extent(), parts);
   if (!given) return submitter.refuse(given.error());
   const ContentId origin{op.image_id[0], op.image_id[1]};
-  const std::lock_guard lock(modules_mutex_);
+  const std::lock_guard lock(mutex_);
   for (const auto& one : modules_) {
     const auto module = one.lock();
     if (module == nullptr || module->origin != origin) continue;
@@ -435,7 +435,7 @@ Future<void> DeviceCore::launch_for_other(detail::Submitter& submitter, const ke
                          {given->sizes(), given->values(), parts.tail});
   }
   return submitter.refuse({Errc::invalid, 0,
-                           "kernel.launch_there: rank " + std::to_string(rank_) +
+                           "kernel.launch_there: rank " + std::to_string(core_.rank()) +
                                " has made no module with the kernel " + std::string(given->name()) +
                                " from the same source, or keeps it no more"});
 }

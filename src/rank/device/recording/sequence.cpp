@@ -69,6 +69,20 @@ void check_size(const detail::SequenceState& state) {
                        std::to_string(wire::kMaxTail) + ", and as --ring-size allows"});
 }
 
+/// The program will run commands with these records again and again: whoever takes over prepares
+/// them.
+void prepare_others(rank_process::DeviceCore& core,
+                    const std::vector<wire::SequenceRecord>& records) {
+  rank_process::device_message::KindsRecur message;
+  wire::Command command;
+  for (const auto& record : records) {
+    if (!command.decode(record).ok() || command.lane() < Lane::first_library) continue;
+    if (!command.info().traits.not_prepared)
+      message.kinds.emplace_back(wire::kind_key(command), record);
+  }
+  if (!message.kinds.empty()) core.tell(std::move(message));
+}
+
 /// Makes it ready to run. Throws Exception: unsupported (see check_size), out_of_memory.
 void finish(detail::SequenceState& state) {
   auto operands = state.recording.access.operands(sequence::Run::kOverwritten);
@@ -80,7 +94,7 @@ void finish(detail::SequenceState& state) {
   state.list = Device(state.core).pinned<std::uint8_t>(packed.size());
   std::memcpy(state.list.data(), packed.data(), packed.size());
   state.number = next_sequence();
-  state.core->prepare_others(records);
+  prepare_others(*state.core, records);
 }
 
 Result<void> check_move(const ParameterValue::Move& to) {
@@ -240,17 +254,6 @@ void StepRecorder::run(const std::function<void()>& calls) {
     if (known_.size() > kMost) known_.pop_back();
   }
   (void)Sequence(known_.front()).run();
-}
-
-void DeviceCore::prepare_others(const std::vector<wire::SequenceRecord>& records) {
-  device_message::KindsRecur message;
-  wire::Command command;
-  for (const auto& record : records) {
-    if (!command.decode(record).ok() || command.lane() < Lane::first_library) continue;
-    if (!command.info().traits.not_prepared)
-      message.kinds.emplace_back(wire::kind_key(command), record);
-  }
-  if (!message.kinds.empty()) tell(std::move(message));
 }
 
 }  // namespace troupe::rank_process

@@ -1,0 +1,98 @@
+#include "rank/world/rank_zero.hpp"
+
+#include <variant>
+
+#include "common/core/log.hpp"
+#include "rank/exit_status.hpp"
+#include "rank/world/world_actor.hpp"
+
+namespace troupe::rank_process {
+namespace {
+
+/// The programs' threads wait in MPI for what never comes: nothing else ends that.
+[[noreturn]] void end_the_job(const Error& error) {
+  log::error("world", "{}", error.to_string());
+  MpiSession::abort(exit_status(error.code));
+}
+
+/// By way of the transport: rank 0 hears it as the others do, and after this has returned.
+WorldSupervisor::Broadcast to_all(WorldCore& core) {
+  return [&core](const SupervisorMessage& message) { core.send(0, message); };
+}
+
+template <class Part, class Message>
+concept Receives = requires(Part& part, const Message& said, TimePoint now) {
+  part.receive(said, now);
+};
+
+}  // namespace
+
+RankZero::RankZero(WorldParts& parts)
+    : parts_(parts),
+      supervisor_({.size = parts.core.mpi().size(),
+                   .phase_timeout = parts.core.options().phase_timeout,
+                   .shrink = parts.core.options().shrink,
+                   .standby = {.wanted = parts.core.options().standby_world,
+                               .timeout = parts.core.options().phase_timeout}},
+                  to_all(parts.core)),
+      inquiry_(parts.core.mpi().size(), to_all(parts.core)),
+      libraries_(parts.core.mpi().size()),
+      splits_([&core = parts.core](int rank, const SupervisorMessage& message) {
+        core.send(rank, message);
+      }) {}
+
+void RankZero::start() {
+  supervisor_.start(parts_.now());
+}
+
+void RankZero::hear(const RankMessage& message) {
+  const auto now = parts_.now();
+  std::visit(
+      [&]<class Message>(const Message& said) {
+        if constexpr (Receives<Inquiry, Message>) {
+          inquiry_.receive(said, now);
+        } else if constexpr (Receives<SplitOrder, Message>) {
+          this->report(splits_.receive(said, now));
+        } else if constexpr (std::is_same_v<Message, from_rank::Library>) {
+          libraries_.receive(said.rank, said.library, now);
+        } else {
+          supervisor_.receive(message, now);
+          this->tell_of_standby_world();
+        }
+      },
+      message);
+}
+
+void RankZero::tick() {
+  const auto now = parts_.now();
+  supervisor_.tick(now);
+  tell_of_standby_world();
+  report_inquiry();
+  splits_.tick(now);
+  warn(libraries_.tick(now));
+}
+
+void RankZero::tell_of_standby_world() {
+  if (parts_.core.options().standby_world)
+    parts_.core.status().standbys().set_world(supervisor_.standby_world().formed());
+}
+
+void RankZero::report_inquiry() {
+  const auto finding = inquiry_.tick(parts_.now());
+  if (!finding) return;
+  log::warn("world", "{}", finding->text);
+  if (finding->deadlock) end_the_job(*finding->deadlock);
+  if (finding->error) supervisor_.end(*finding->error);
+}
+
+void RankZero::report(const std::optional<SplitOrder::Finding>& finding) {
+  if (!finding || supervisor_.stopped()) return;
+  if (finding->in_mpi) end_the_job(finding->error);
+  supervisor_.end(finding->error);
+}
+
+void RankZero::warn(const std::vector<std::string>& lines) {
+  for (const auto& line : lines) log::warn("world", "{}", line);
+}
+
+}  // namespace troupe::rank_process

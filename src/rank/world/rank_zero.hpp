@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rank/protocol/inquiry.hpp"
+#include "rank/protocol/library_comparison.hpp"
+#include "rank/protocol/split_order.hpp"
+#include "rank/protocol/supervisor.hpp"
+
+namespace troupe::rank_process {
+
+struct WorldParts;
+
+/// What rank 0 does for all ranks: it leads re-formations (WorldSupervisor), asks who waits for
+/// whom (Inquiry), puts host collectives in order (SplitOrder) and compares libraries. The
+/// WorldActor's turns.
+class RankZero {
+ public:
+  explicit RankZero(WorldParts& parts);
+
+  void start();
+  /// A message for rank 0 itself: gives it to the one here that it is for.
+  void hear(const RankMessage& message);
+  void tick();
+  /// Warns of what is left to be told of the ranks' libraries.
+  void conclude() { warn(libraries_.conclude()); }
+
+ private:
+  void report_inquiry();
+  void report(const std::optional<SplitOrder::Finding>& finding);
+  void tell_of_standby_world();
+  static void warn(const std::vector<std::string>& lines);
+
+  WorldParts& parts_;
+  WorldSupervisor supervisor_;
+  Inquiry inquiry_;
+  LibraryComparison libraries_;
+  SplitOrder splits_;
+};
+
+}  // namespace troupe::rank_process
