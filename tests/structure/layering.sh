@@ -99,7 +99,7 @@ forbid src '"simulation/' "the simulation stands above what it simulates" "src/s
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"
 forbid src/rank '"device_host/' "the rank process does not include the device host"
 forbid src/rank/protocol '"rank/(net|store|token|post|world|run)/|"rank/device/[^"]*"' "the protocol knows no device, no MPI and no files" \
-  'src/rank/protocol/follower\.hpp:[0-9]+:"rank/device/device_events\.hpp"'
+  'src/rank/protocol/follower\.hpp:[0-9]+:"rank/device/device_(events|order)\.hpp"'
 for part in device net; do
   forbid src/rank/$part '"rank/(store|protocol|token|post|world|run)/' "buffers, commands and MPI stand below the world"
 done

@@ -84,7 +84,7 @@ struct Reader {
 std::vector<OptionSpec> runtime_options() {
   using enum OptionType;
   std::vector<OptionSpec> options = {
-#define SETTING(type, member, fallback, placeholder, help, words, least, most) \
+#define SETTING(type, member, fallback, placeholder, help, words, least, most, reader) \
   {option_name(#member), kWritten<type>, fallback, placeholder, help, words, least, most},
 #include "common/core/settings.def"
 #undef SETTING
