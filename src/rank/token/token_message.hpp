@@ -82,7 +82,7 @@ struct Release {
   TransferKey key{};
 };
 
-/// Whom is asked to who asks: the request is done, or not.
+/// From the rank that was asked to the one that asks: the request is done, or not.
 struct Answer {
   TransferKey key{};
   Result<void> outcome{};
