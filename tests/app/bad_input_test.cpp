@@ -291,6 +291,18 @@ TEST(Surroundings, MpiWithoutThreads) {
                  {.environment = {std::string("LD_PRELOAD=") + TROUPE_TEST_THREAD_SHIM}});
 }
 
+TEST(Surroundings, AWorldThatCannotBeFormed) {
+  if (on_cuda()) GTEST_SKIP() << "NCCL tries again for minutes";
+  Job job(2, {"--stencil", "8"},
+          {.environment = {std::string("LD_PRELOAD=") + TROUPE_TEST_CONNECT_SHIM}});
+  EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
+  const auto lines = job.complaints();
+  ASSERT_EQ(lines.size(), 1u) << job.err();
+  for (const auto* word : {"the world could not be formed", "rank", "form", "refused"})
+    EXPECT_NE(lines[0].find(word), std::string::npos) << "no '" << word << "' in: " << lines[0];
+  EXPECT_TRUE(job.nothing_left());
+}
+
 TEST(Surroundings, MemoryThatDoesNotSuffice) {
   expect_refused(ranks_here(2), {"--stencil", "48", "--memory-limit", "8MiB"},
                  {"out_of_memory", "MiB"});

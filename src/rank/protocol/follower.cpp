@@ -160,7 +160,7 @@ void WorldFollower::device_event(const DeviceEvent& event) {
   if (std::holds_alternative<DeviceExhausted>(event)) return ask_to_stop();
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {
     const auto detect = fault->detected_at - fault->struck_at;
-    return report_fault(fault->kind,
+    return report_fault(fault->kind, fault->error,
                         std::chrono::duration_cast<std::chrono::microseconds>(detect).count());
   }
   if (const auto* failed = std::get_if<DeviceFailed>(&event)) {
@@ -187,7 +187,7 @@ void WorldFollower::done(const DeviceDone& event) {
   using Order = DeviceDone::Order;
   if (event.formation != 0) return prepared(event);
   if (event.round == 0 || event.round != round_) return;
-  if (!event.outcome.ok()) return report_fault(row_of(event.order).fault);
+  if (!event.outcome.ok()) return report_fault(row_of(event.order).fault, event.outcome.error());
   if (row_of(event.order).phase != phase_) return;
   if (event.order == Order::replace) return give(Order::contribute);
   from_rank::Done message;
@@ -199,14 +199,14 @@ void WorldFollower::done(const DeviceDone& event) {
 
 void WorldFollower::verified(std::uint32_t round, const Result<void>& outcome) {
   if (round != round_ || phase_ != Phase::verify) return;
-  if (!outcome.ok()) return report_fault("verify");
+  if (!outcome.ok()) return report_fault("verify", outcome.error());
   report_done();
 }
 
 void WorldFollower::restored(std::uint32_t round, const Result<void>& outcome,
                              std::int64_t iteration, std::int64_t repeated) {
   if (round != round_ || phase_ != Phase::restore) return;
-  if (!outcome.ok()) return report_fault("restore");
+  if (!outcome.ok()) return report_fault("restore", outcome.error());
   from_rank::Done message{.repeated = repeated};
   if (asked_iteration_) message.iterations = {{rank_, iteration}};
   report_done(std::move(message));
@@ -260,9 +260,12 @@ void WorldFollower::report_done(from_rank::Done message) {
   actions_->send(message);
 }
 
-void WorldFollower::report_fault(std::string kind, std::int64_t detect_us) {
-  actions_->send(from_rank::Fault{
-      .rank = rank_, .round = round_, .kind = std::move(kind), .detect_us = detect_us});
+void WorldFollower::report_fault(std::string kind, Error error, std::int64_t detect_us) {
+  actions_->send(from_rank::Fault{.rank = rank_,
+                                  .round = round_,
+                                  .kind = std::move(kind),
+                                  .detect_us = detect_us,
+                                  .error = std::move(error)});
 }
 
 }  // namespace troupe::rank_process

@@ -100,7 +100,7 @@ class WorldFollower {
   void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);
   void report_done(from_rank::Done message = {});
-  void report_fault(std::string kind, std::int64_t detect_us = 0);
+  void report_fault(std::string kind, Error error, std::int64_t detect_us = 0);
 
   int rank_;
   FollowerActions* actions_;

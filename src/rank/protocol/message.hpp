@@ -41,6 +41,7 @@ struct Fault {
   std::uint32_t round = 0;     ///< the newest that the rank has heard of
   std::string kind{};          ///< "kill"; see is_echo()
   std::int64_t detect_us = 0;  ///< from the strike to its detection
+  Error error{};
 };
 /// The cost of a fault on this rank.
 struct Loss {

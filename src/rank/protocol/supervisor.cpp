@@ -48,7 +48,7 @@ WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
 
 void WorldSupervisor::start(TimePoint now) {
   reports_.start(now);
-  begin_round(Phase::replace, now);
+  begin_round(Phase::replace, {}, now);
 }
 
 void WorldSupervisor::receive(const RankMessage& message, TimePoint now) {
@@ -90,15 +90,14 @@ void WorldSupervisor::tick(TimePoint now) {
   if (stopped_) return;
   standby_world_.tick(now);
   if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
+  const Error late{
+      Errc::timeout, 0,
+      "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
+          roll_.missing() +
+          (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : "")};
   const auto again = next(phase_, Event::deadline);
-  if (!again || rounds_ >= options_.max_rounds) {
-    return stop(
-        {Errc::timeout, 0,
-         "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " +
-             roll_.missing() +
-             (phase_ == Phase::restore ? ", whose program has not turned to the recovery" : "")});
-  }
-  begin_round(*again, now);
+  if (!again || rounds_ >= options_.max_rounds) return stop(late);
+  begin_round(*again, late, now);
 }
 
 void WorldSupervisor::on(const from_rank::Fault& fault, TimePoint now) {
@@ -109,7 +108,12 @@ void WorldSupervisor::on(const from_rank::Fault& fault, TimePoint now) {
   if ((echo && fault.round != round_) || is_excluded(fault.rank)) return;
   begin_report(now);
   reports_.add(fault, echo);
-  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+  const auto first = next(phase_, Event::fault);
+  if (!first) return;
+  auto why = fault.error;
+  why.message = "rank " + std::to_string(fault.rank) +
+                (fault.kind.empty() ? "" : " (" + fault.kind + ")") + ": " + why.message;
+  begin_round(*first, why, now);
 }
 
 void WorldSupervisor::begin_report(TimePoint now) {
@@ -125,7 +129,7 @@ bool WorldSupervisor::is_last_member() const {
 void WorldSupervisor::on(const from_rank::Failed& failed, TimePoint now) {
   if (is_excluded(failed.rank)) return;
   if (!options_.shrink || is_last_member() || epoch_ == 0) return stop(failed.error);
-  exclude(failed.rank, kKindFailed, now);
+  exclude(failed.rank, kKindFailed, failed.error, now);
 }
 
 /// Whoever still computes is worth more than a GPU in better health that is not there.
@@ -134,15 +138,18 @@ void WorldSupervisor::on(const from_rank::Withdraw& asked, TimePoint now) {
       is_excluded(asked.rank)) {
     return;
   }
-  exclude(asked.rank, kKindWithdrawn, now);
+  exclude(asked.rank, kKindWithdrawn,
+          {Errc::device_failed, 0, "rank " + std::to_string(asked.rank) + "'s GPU is failing"},
+          now);
 }
 
-void WorldSupervisor::exclude(std::int32_t rank, const char* kind, TimePoint now) {
+void WorldSupervisor::exclude(std::int32_t rank, const char* kind, const Error& why,
+                              TimePoint now) {
   begin_report(now);
   reports_.name(rank, kind);
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), rank), rank);
   (void)standby_world_.take();  // its standby is part of what is formed
-  begin_round(Phase::halt, now);
+  begin_round(Phase::halt, why, now);
 }
 
 void WorldSupervisor::on(const from_rank::Rejoin& asked, TimePoint now) {
@@ -162,19 +169,24 @@ void WorldSupervisor::admit(TimePoint now) {
   }
   rejoining_.clear();
   (void)standby_world_.take();  // made without them
-  begin_round(Phase::halt, now);
+  begin_round(Phase::halt, {}, now);
 }
 
 bool WorldSupervisor::is_excluded(int rank) const {
   return std::binary_search(excluded_.begin(), excluded_.end(), rank);
 }
 
-void WorldSupervisor::begin_round(Phase first, TimePoint now) {
+void WorldSupervisor::begin_round(Phase first, const Error& why, TimePoint now) {
   ++round_;
   if (++rounds_ > options_.max_rounds) {
-    return stop(
-        {Errc::budget_exhausted, 0,
-         "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds"});
+    const auto rounds = std::to_string(options_.max_rounds) + " rounds; the last failure: ";
+    // What has never worked is not worth to be tried again by the job's script.
+    if (epoch_ == 0) {
+      return stop(
+          {why.code, why.native, "the world could not be formed in " + rounds + why.message});
+    }
+    return stop({Errc::budget_exhausted, why.native,
+                 "the world could not be re-formed in " + rounds + why.message});
   }
   progress_.forget_ends();
   enter(first, now);
@@ -248,7 +260,7 @@ void WorldSupervisor::on(const from_rank::Left& left, TimePoint now) {
   begin_report(now);
   reports_.drop_echoes();
   reports_.add(left.rank, kKindLeft);
-  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, left.error, now);
   broadcast_(from_supervisor::RunLeft{.rank = left.rank, .run = left.run, .error = left.error});
 }
 

@@ -92,13 +92,14 @@ class WorldSupervisor {
   void on(const from_rank::Late& late, TimePoint now);
   void tell(RunProgress::News news);
   /// The rank is no member from the next epoch on, which begins now.
-  void exclude(std::int32_t rank, const char* kind, TimePoint now);
+  void exclude(std::int32_t rank, const char* kind, const Error& why, TimePoint now);
   void admit(TimePoint now);
   /// If this is the first that goes wrong in an active world.
   void begin_report(TimePoint now);
   [[nodiscard]] bool is_excluded(int rank) const;
   [[nodiscard]] bool is_last_member() const;
-  void begin_round(Phase first, TimePoint now);
+  /// `why`: what has ended the round before.
+  void begin_round(Phase first, const Error& why, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void advance(TimePoint now);
   void activate(TimePoint now);

@@ -35,7 +35,9 @@ class SupervisorByHand : public ::testing::Test {
     }
     supervisor_->receive(message, now_);
   }
-  void fault(int rank, const std::string& kind) { from(rank, from_rank::Fault{.kind = kind}); }
+  void fault(int rank, const std::string& kind, Error error = {}) {
+    from(rank, from_rank::Fault{.kind = kind, .error = std::move(error)});
+  }
   void done(int rank, Phase phase) { from(rank, from_rank::Done{.phase = phase}); }
   /// Both ranks answer until the world is active.
   void settle(std::int64_t newest_a = -1, std::int64_t newest_b = -1) {
@@ -372,7 +374,7 @@ TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
 TEST_F(SupervisorByHand, RoundsAreBounded) {
   settle();
   for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
-    fault(1, "kill");
+    fault(1, "kill", {Errc::device_lost, 9, "its process ended"});
     for (const auto phase : {Phase::halt, Phase::quiesce}) {
       done(0, phase);
       done(1, phase);
@@ -380,7 +382,26 @@ TEST_F(SupervisorByHand, RoundsAreBounded) {
   }
   EXPECT_TRUE(supervisor_->stopped());
   EXPECT_EQ(last<Stop>().error.code, Errc::budget_exhausted);
+  EXPECT_EQ(last<Stop>().error.message,
+            "the world could not be re-formed in 16 rounds; the last failure: rank 1 (kill): its "
+            "process ended");
   EXPECT_LE(supervisor_->round(), 18u);
+}
+
+TEST_F(SupervisorByHand, AWorldThatNeverFormsEndsWithTheReason) {
+  for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
+    while (supervisor_->phase() != Phase::form) {
+      const auto phase = supervisor_->phase();
+      for (const int rank : {0, 1}) done(rank, phase);
+    }
+    fault(1, "form", {Errc::library, 2, "ncclCommInitRank: unhandled system error"});
+  }
+  EXPECT_TRUE(supervisor_->stopped());
+  EXPECT_EQ(last<Stop>().error.code, Errc::library);
+  EXPECT_EQ(last<Stop>().error.native, 2);
+  EXPECT_EQ(last<Stop>().error.message,
+            "the world could not be formed in 16 rounds; the last failure: rank 1 (form): "
+            "ncclCommInitRank: unhandled system error");
 }
 
 TEST_F(SupervisorByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {

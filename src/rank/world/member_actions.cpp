@@ -10,6 +10,10 @@
 namespace troupe::rank_process {
 
 void MemberActions::send(const RankMessage& message) {
+  if (const auto* const fault = std::get_if<from_rank::Fault>(&message)) {
+    log::info("world", "round {}: {}: {}", fault->round,
+              fault->kind.empty() ? "a loss" : fault->kind, fault->error.message);
+  }
   parts_.relay.up(message);
 }
 
