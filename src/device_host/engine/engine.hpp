@@ -130,7 +130,7 @@ class Engine {
   [[nodiscard]] virtual EngineMemory& memory() = 0;
   [[nodiscard]] virtual EngineLibraries& libraries() = 0;
   [[nodiscard]] virtual EngineGraphs& graphs() = 0;
-  /// What has the communicator.
+  /// The library that has the communicator.
   [[nodiscard]] virtual CollectiveHalf& collectives() = 0;
 
   // Queues.

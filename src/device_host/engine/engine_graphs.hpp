@@ -9,7 +9,7 @@
 
 namespace troupe::host {
 
-/// What an engine has made of a sequence of operations, to be launched as one.
+/// A sequence of operations that an engine has prepared to be launched as one.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -48,7 +48,7 @@ class EngineGraphs {
   /// From now on the graph, which is ready, does what `changed` does. False: they differ in more
   /// than the arguments of their operations, and nothing is changed.
   virtual Result<bool> update(Graph&, std::unique_ptr<Graph>) { return none(); }
-  /// Whether all that its libraries have prepared for it is still there.
+  /// False: something that its libraries have prepared for it is gone.
   [[nodiscard]] virtual bool is_current(const Graph&) const { return true; }
   /// Queues all of it.
   virtual Result<void> launch(Graph&, Queue) { return none(); }

@@ -22,9 +22,9 @@ class EngineLibraries {
   /// The lane's library is to be made anew, by another Engine::open_queue(). What has been queued
   /// runs on.
   virtual void discard(Lane) {}
-  /// What the lane's library stands on.
+  /// The libraries that the lane's library stands on.
   [[nodiscard]] virtual std::vector<LoadedLibrary> stands_on(Lane) const { return {}; }
-  /// Whether the lane's library prepares anything from the contents of operands.
+  /// True: the lane's library prepares something from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
   /// Whether commands of the lane gain by several queues, and so it may have side queues.
   [[nodiscard]] virtual bool overlaps(Lane) const { return false; }

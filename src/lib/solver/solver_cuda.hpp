@@ -305,7 +305,7 @@ Result<void> tell_zeros(const Op& op, const Call& call, Solver& library);
 template <class Op, class Ask, class Compute>
 Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
                     Compute&& compute, Solver& library);
-/// Which element of the diagonal of a factor is zero, from 1; 0: none. Waits for it.
+/// The first zero on the diagonal of a factor, counted from 1; 0: there is none. Waits for it.
 Result<std::int32_t> first_zero(DType dtype, const std::byte* a, std::int64_t n, std::int64_t lda,
                                 const Call& call, Solver& library);
 

@@ -18,7 +18,7 @@ Result<void> with_index(DType dtype, Visit&& visit) {
   return Error{Errc::unsupported, 0, "indices are i32 or i64"};
 }
 
-/// What tridiagonal systems are solved by.
+/// The method that solves tridiagonal systems.
 Dependencies tridiagonal_dependencies();
 
 class Sparse final

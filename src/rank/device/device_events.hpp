@@ -24,7 +24,7 @@ struct DeviceFault {
   TimePoint detected_at{};
   bool still = false;  ///< nothing of the host writes any more, although its process may live on
 };
-/// What was asked of a device host that has died of this fails with.
+/// The error of requests to a device host that has died of this.
 inline Error host_died(const Error& cause) {
   return {Errc::device_lost, cause.native, "the device host died: " + cause.message};
 }

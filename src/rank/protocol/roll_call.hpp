@@ -8,7 +8,7 @@
 
 namespace troupe::rank_process {
 
-/// Which ranks have carried out the phase that is under way. Pure.
+/// Keeps which ranks have carried out the phase that is under way. Pure.
 class RollCall {
  public:
   explicit RollCall(int size) : here_(static_cast<std::size_t>(size)) {}

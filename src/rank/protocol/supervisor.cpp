@@ -180,7 +180,7 @@ void WorldSupervisor::begin_round(Phase first, const Error& why, TimePoint now) 
   ++round_;
   if (++rounds_ > options_.max_rounds) {
     const auto rounds = std::to_string(options_.max_rounds) + " rounds; the last failure: ";
-    // What has never worked is not worth to be tried again by the job's script.
+    // A job's script need not try again what has never worked.
     if (epoch_ == 0) {
       return stop(
           {why.code, why.native, "the world could not be formed in " + rounds + why.message});

@@ -85,7 +85,7 @@ class Channels {
   std::map<std::uint64_t, Channel> channels_;  ///< by this rank's number
   std::uint64_t next_ = 1;
   std::size_t receiving_ = 0;  ///< over all channels
-  /// Of others to this rank, given up: epoch, source, the source's number.
+  /// Channels from other ranks that were given up: epoch, source, the source's number.
   std::set<std::tuple<std::uint32_t, int, std::uint64_t>> gone_;
 };
 

@@ -23,7 +23,7 @@ class ForeignSlabs {
   /// Once nobody uses it any more.
   void unmap(const Id& id);
   void unmap_all_of(int rank);
-  /// What is used stays mapped.
+  /// A slab that is used stays mapped.
   void begin_use(const Id& id) { ++mappings_.at(id).users; }
   void end_use(const Id& id);
 

@@ -26,7 +26,7 @@ class Guest final : public detail::Submitter {
   std::uint32_t epoch_;
 };
 
-/// What a token's operand names on this rank.
+/// The operand of this rank that a token names.
 Result<Operand> named_here(const Operand& named, int rank, const CommandPort& port);
 
 /// Submits a command whose operands are named as tokens name them to this rank's device, in the

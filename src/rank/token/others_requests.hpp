@@ -50,7 +50,7 @@ class OthersRequests {
   /// False: it is too early, or something is in the way; to be tried again.
   bool attempt(int from, const Request& request);
   [[nodiscard]] bool is_used(const TransferKey& key) const;
-  /// What has been in the way of the request until now.
+  /// The obstacle that the request has met until now.
   [[nodiscard]] Error in_the_way(const Request& request) const;
   void refuse(int from, const Request& request, const Error& error);
   void answer(int to, const TransferKey& key, const Result<void>& outcome);

@@ -11,7 +11,7 @@
 
 namespace troupe::rank_process {
 
-/// What a TokenActor is made of. The parts call each other by this; what they hold is their own.
+/// The parts of a TokenActor. They call each other by this; what they hold is their own.
 struct Routes {
   Routes(TokenParts& parts, Context<TokenActor> context)
       : turn(parts, context),

@@ -17,7 +17,7 @@
 
 namespace troupe::rank_process {
 
-/// What a WorldActor is made of. The parts call each other by this; what they hold is their own.
+/// The parts of a WorldActor. They call each other by this; what they hold is their own.
 struct WorldParts {
   WorldParts(WorldCore& its_core, std::shared_ptr<VerificationBuffers> buffers,
              Context<WorldActor> its_context);

@@ -64,7 +64,7 @@ class CudaServices final : public Services {
   }
 
  private:
-  /// What every queue has.
+  /// Every queue has these.
   struct QueueState {
     cudaStream_t stream = nullptr;  ///< nullptr: not open
     DeviceMemory scratch;

@@ -14,7 +14,7 @@
 
 namespace troupe::rank_process {
 
-/// What a device is at; see device_transitions.def.
+/// The states of a device; see device_transitions.def.
 enum class DeviceState : std::uint8_t {
   starting,
   idle,
@@ -55,11 +55,11 @@ class DeviceCourse {
   [[nodiscard]] bool is(DeviceState state) const noexcept {
     return state_ == state;
   }
-  /// Of a device that has failed, or has ended.
+  /// Why the device has failed, or has ended.
   [[nodiscard]] const std::optional<Error>& failure() const noexcept {
     return failed_;
   }
-  /// Whether an order fits the state.
+  /// True: the order fits the state.
   [[nodiscard]] bool may(DeviceDone::Order order) const;
   /// False: the table has no such transition.
   bool move(Event event);

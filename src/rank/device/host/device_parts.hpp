@@ -23,7 +23,7 @@ namespace troupe::rank_process {
 
 class DeviceActor;
 
-/// What a DeviceActor is made of. The parts call each other by this; what they hold is their own.
+/// The parts of a DeviceActor. They call each other by this; what they hold is their own.
 struct DeviceParts {
   DeviceParts(const DeviceSettings& its_settings, CommandPort& its_port,
               std::shared_ptr<Promise<std::string>> its_described,
@@ -33,7 +33,7 @@ struct DeviceParts {
   [[nodiscard]] ActorRef<DeviceActor> self() const { return context.self(); }
   /// The host that serves; nullptr: none just now.
   [[nodiscard]] HostLinks::Link serving() const { return links.find(protocol.hosts().serving()); }
-  /// Those that may serve one day.
+  /// The hosts that may serve one day.
   [[nodiscard]] LibraryUse::Heirs heirs() const { return links.of(protocol.hosts().heirs()); }
   /// The world is told this, if there is one.
   void tell(DeviceEvent event) {

@@ -298,7 +298,7 @@ void DeviceProtocol::world_active(TimePoint now) {
 }
 
 void DeviceProtocol::revive(TimePoint now) {
-  // Those that are there end in world_active().
+  // Hosts that are still there end in world_active().
   if (!course_.is(DeviceState::failed) || !hosts_.all().empty()) return;
   const auto started =
       start_host(hosts_, *actions_, DeviceActions::Start::revival, HostState::starting, now);

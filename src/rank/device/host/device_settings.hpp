@@ -9,7 +9,7 @@
 
 namespace troupe::rank_process {
 
-/// What a DeviceActor needs beside its messages; outlives it.
+/// The settings of a DeviceActor; they outlive it.
 struct DeviceSettings {
   HostLaunch launch;
   bool standby = true;

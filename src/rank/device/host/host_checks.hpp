@@ -25,7 +25,7 @@ class HostChecks {
   void start(TimePoint now) { silence_.start(now); }
   /// At what hosts that say nothing show.
   void look();
-  /// What the GPU says.
+  /// The GPU has said something.
   void on(const device_message::Health& said);
   void on(const device_message::ProbeOver& over);
 

@@ -31,7 +31,7 @@ class RestartLimits {
   void renew();
 
  private:
-  /// Of a run since its newest commit.
+  /// The losses of a run since its newest commit.
   struct Costs {
     int hosts = 0;
     int operations = 0;
