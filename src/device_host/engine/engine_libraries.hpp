@@ -10,7 +10,7 @@
 
 namespace troupe::host {
 
-/// What an engine says of the libraries of its lanes, beside what they carry out. The reactor's
+/// The libraries of an engine's lanes, but for the operations that they carry out. The reactor's
 /// thread, unless a function says otherwise. By default they have nothing to say.
 class EngineLibraries {
  public:
@@ -26,7 +26,7 @@ class EngineLibraries {
   [[nodiscard]] virtual std::vector<LoadedLibrary> stands_on(Lane) const { return {}; }
   /// True: the lane's library prepares something from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
-  /// Whether commands of the lane gain by several queues, and so it may have side queues.
+  /// True: commands of the lane gain by several queues, and so it may have side queues.
   [[nodiscard]] virtual bool overlaps(Lane) const { return false; }
   /// A command that writes this range is about to be queued: what the lane's library has prepared
   /// from its contents is void.

@@ -28,7 +28,7 @@ class EngineMemory {
 
   /// Bytes of the device's memory that nobody has taken; 0: unknown.
   [[nodiscard]] virtual std::uint64_t free() = 0;
-  /// What has taken how much of the device's memory, as far as this process knows: "slabs",
+  /// The bytes of the device's memory by who has taken them, as far as this process knows: "slabs",
   /// "context", "communicator", libraries by name.
   virtual std::vector<std::pair<std::string, std::uint64_t>> use() = 0;
 

@@ -19,7 +19,7 @@
 
 namespace troupe::rank_process {
 
-/// What stands behind a Device: the port, the pools, the modules of kernels, and the DeviceActor's
+/// Stands behind a Device: has the port, the pools, the modules of kernels, and the DeviceActor's
 /// address.
 class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
  public:

@@ -1,6 +1,6 @@
 #include "rank/token/pulls.hpp"
 
-#include <thread>
+#include <troupe/actor/patient_tell.hpp>
 
 #include "common/core/log.hpp"
 #include "rank/token/routes.hpp"
@@ -114,8 +114,7 @@ void Pulls::ask_for_stream(const PullPtr& pull) {
                           const token_message::Happened landed{[this, weak, slot, bytes] {
                             if (const auto living = weak.lock()) arrived(living, slot, bytes);
                           }};
-                          while (self.tell(landed).code() == Errc::would_block)
-                            std::this_thread::sleep_for(std::chrono::microseconds(100));
+                          (void)tell_patiently(self, landed);
                         });
   if (!added) {
     pull->stream.reset();

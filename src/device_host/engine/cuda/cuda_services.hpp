@@ -51,7 +51,7 @@ class CudaServices final : public Services {
 
   /// A stream of graphs' uploads and of probes: never of what takes long.
   [[nodiscard]] cudaStream_t aside() const { return aside_.get(); }
-  /// What has taken how much of the device's memory, but for slabs.
+  /// Counts who has taken how much of the device's memory, but for slabs.
   [[nodiscard]] MemoryUse& memory_use() noexcept { return memory_use_; }
   /// This thread records a graph from now on; or no thread does.
   void begin_recording() noexcept {

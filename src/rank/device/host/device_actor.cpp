@@ -132,7 +132,7 @@ bool DeviceActor::on(ShutDown) {
   return true;
 }
 
-// What the rank asks of the host that serves
+// Requests of the rank to the host that serves
 
 void DeviceActor::on(const AskMemory& ask) {
   auto& parts = *parts_;

@@ -141,7 +141,7 @@ void HostActions::drop_successor(HostId host, const Error& lost) {
   drop(host);
 }
 
-/// Whatever still waits for this host to answer is told that it will not.
+/// Requests that still wait for this host fail: it will not answer.
 void HostActions::drop(HostId host) {
   parts_.requests.fail(host, {Errc::device_lost, 0, "the device host is given up"});
   kill(host);

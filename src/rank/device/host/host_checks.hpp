@@ -30,8 +30,8 @@ class HostChecks {
   void on(const device_message::ProbeOver& over);
 
  private:
-  /// What the GPU says may be of another process on it, or of a device host that is lost already:
-  /// the host that serves shows whether it is meant. In a dead context nothing that is launched
+  /// The sign may be of another process on the GPU, or of a device host that is lost already: the
+  /// host that serves shows whether it is meant. In a dead context nothing that is launched
   /// ends, and some launches do not return. Processes that share a GPU take turns of milliseconds.
   void probe(const std::string& sign, bool shared);
 

@@ -7,7 +7,7 @@ namespace troupe::rank_process {
 
 struct DeviceParts;
 
-/// What device hosts say: answers go to whoever has asked, the rest to those whom it concerns. The
+/// Hears device hosts: answers go to whoever has asked, the rest to those whom it concerns. The
 /// DeviceActor's turns.
 class HostNews {
  public:

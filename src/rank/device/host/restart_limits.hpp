@@ -11,7 +11,7 @@
 
 namespace troupe::rank_process {
 
-/// What a device may lose before it is given up: so many device hosts, and so many operations that
+/// The losses after which a device is given up: so many device hosts, and so many operations that
 /// outlast their deadline, within a window of time, and in a run also without a commit in between.
 /// Pure.
 class RestartLimits {

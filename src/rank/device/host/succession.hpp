@@ -5,7 +5,7 @@
 
 namespace troupe::rank_process {
 
-/// What follows the loss of a device's host: a successor is chosen within the limits, the lost one
+/// Replaces the host that a device has lost: a successor is chosen within the limits, the lost one
 /// is killed and buried, or outlived where its context is dead, and the successor gets the commands
 /// and the memory. Pure: see DeviceProtocol.
 class Succession {

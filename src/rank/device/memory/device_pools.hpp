@@ -43,7 +43,7 @@ class DevicePools {
   Future<void> map_apart(const Operand& memory);
 
   [[nodiscard]] std::uint64_t bytes_held() const { return slabs_.held(); }
-  /// Whether other ranks may name any of this device's buffers: a token was made of one.
+  /// True: other ranks may name a buffer of this device, because a token was made of one.
   [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   /// Called with the region of a slab that is no more, by whatever thread dropped it; must not
   /// block. Set before there are transfers.
