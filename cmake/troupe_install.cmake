@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(installed_programs troupe-cg troupe-drill troupe-fft troupe-flight troupe-gemm troupe-heat troupe-info troupe-perf troupe-top troupe-torture troupe-train)
-set(installed_hosts troupe-device-host troupe-compile)
+set(installed_hosts troupe-device-host troupe-keeper troupe-compile)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
     list(APPEND installed_hosts troupe_module_${engine} troupe-torture-functions-${engine})

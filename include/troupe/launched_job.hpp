@@ -10,7 +10,7 @@
 namespace troupe {
 
 namespace rank_process {
-class MpiSession;
+class Session;
 }
 
 /// "0.1.0". Any thread.
@@ -38,7 +38,7 @@ class LaunchedJob {
   [[nodiscard]] Result<DeviceInfo> try_device(const Config& config);
 
  private:
-  std::unique_ptr<rank_process::MpiSession> mpi_;
+  std::shared_ptr<rank_process::Session> mpi_;
 };
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 
 namespace troupe::rank_process {
 
-std::string common_engine(const Settings& settings, const MpiSession& mpi) {
+std::string common_engine(const Settings& settings, const Session& mpi) {
   if (settings.engine != Engine::automatic) return settings.engine == Engine::cuda ? "cuda" : "cpu";
   const auto possible = mpi.everyone().gather_text(cuda_is_possible(settings) ? "yes" : "no");
   const bool all =
@@ -16,7 +16,7 @@ std::string common_engine(const Settings& settings, const MpiSession& mpi) {
 }
 
 Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
-                                           MpiSession& mpi) {
+                                           Session& mpi) {
   auto options = device_options(
       settings, engine, mpi.local_rank(),
       core_share(mpi.gather_local_text(core_mask()), static_cast<std::size_t>(mpi.local_rank())));

@@ -4,16 +4,16 @@
 
 #include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 
 /// What of a device's launch the ranks of a job decide together.
 namespace troupe::rank_process {
 
 /// The engine of all ranks: the one that is named, else cuda if all of them can have it. All ranks
 /// call it.
-std::string common_engine(const Settings& settings, const MpiSession& mpi);
+std::string common_engine(const Settings& settings, const Session& mpi);
 /// The settings of the device of this rank of a job: see launch.hpp. All ranks call it.
 Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
-                                           MpiSession& mpi);
+                                           Session& mpi);
 
 }  // namespace troupe::rank_process

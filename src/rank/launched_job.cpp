@@ -4,7 +4,7 @@
 
 #include "common/core/version.hpp"
 #include "rank/job_launch.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 
 namespace troupe {
 
@@ -13,7 +13,7 @@ std::string troupe_version() {
 }
 
 LaunchedJob::LaunchedJob(int argc, char** argv)
-    : mpi_(rank_process::MpiSession::open(&argc, &argv)) {}
+    : mpi_(rank_process::Session::open(&argc, &argv)) {}
 LaunchedJob::~LaunchedJob() = default;
 
 int LaunchedJob::rank() const {

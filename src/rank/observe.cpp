@@ -85,10 +85,10 @@ void Observer::prepare(const Settings& settings, const std::string& engine,
     flight.activities = FlightCollector::kActivities;
 }
 
-Observer::Observer(const Settings& settings, MpiSession& mpi, DeviceCore& device)
+Observer::Observer(const Settings& settings, Session& mpi, DeviceCore& device)
     : mpi_(&mpi), device_(&device), trace_file_(settings.trace), metrics_file_(settings.metrics) {}
 
-Result<std::unique_ptr<Observer>> Observer::open(const Settings& settings, MpiSession& mpi,
+Result<std::unique_ptr<Observer>> Observer::open(const Settings& settings, Session& mpi,
                                                  DeviceCore& device,
                                                  const FlightRecorder::Options& flight) {
   std::unique_ptr<Observer> observer(new Observer(settings, mpi, device));

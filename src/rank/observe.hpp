@@ -11,7 +11,7 @@
 #include "common/core/settings.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/device/flight/flight_collector.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
 
@@ -26,7 +26,7 @@ class Observer {
                       FlightRecorder::Options& flight);
 
   /// All ranks call it, with the flight recorder's options. Errors: io, a file cannot be written.
-  static Result<std::unique_ptr<Observer>> open(const Settings& settings, MpiSession& mpi,
+  static Result<std::unique_ptr<Observer>> open(const Settings& settings, Session& mpi,
                                                 DeviceCore& device,
                                                 const FlightRecorder::Options& flight);
   /// The part of a trace of which no world was formed goes.
@@ -43,7 +43,7 @@ class Observer {
   void finish(const std::vector<HealthEvent>& health);
 
  private:
-  Observer(const Settings& settings, MpiSession& mpi, DeviceCore& device);
+  Observer(const Settings& settings, Session& mpi, DeviceCore& device);
   void serve();
   void write_metrics();
   /// On rank 0.
@@ -57,7 +57,7 @@ class Observer {
   /// Sends this rank's part to rank 0 if `missing`, in pieces. On rank 0: writes what comes.
   Result<void> send_missing(const std::string& missing, const std::vector<std::uint64_t>& bytes);
 
-  MpiSession* mpi_;
+  Session* mpi_;
   DeviceCore* device_;
   std::string trace_file_, metrics_file_;
   std::string job_;

@@ -24,7 +24,7 @@
 #include "rank/exit_status.hpp"
 #include "rank/job_launch.hpp"
 #include "rank/launch.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 #include "rank/observe.hpp"
 #include "rank/run/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
@@ -52,7 +52,7 @@ rank_process::TokenPath token_path(TokenWay way) {
 }
 
 /// Whether this rank's libraries of operations are those of all others. Errors: invalid.
-Result<void> compare_libraries(const rank_process::MpiSession& mpi) {
+Result<void> compare_libraries(const rank_process::Session& mpi) {
   const auto own = wire::library_stamps();
   std::string text(sizeof(wire::LibraryStamps), '\0');
   if (own.ok()) std::memcpy(text.data(), own->data(), text.size());
@@ -75,7 +75,7 @@ Result<void> compare_libraries(const rank_process::MpiSession& mpi) {
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
 /// are too few.
-Result<void> refuse_shared_gpus(rank_process::MpiSession& mpi, const DeviceInfo& info) {
+Result<void> refuse_shared_gpus(rank_process::Session& mpi, const DeviceInfo& info) {
   if (info.engine != "cuda") return {};
   const auto uuids = mpi.gather_local_text(info.uuid);
   for (std::size_t i = 0; i < uuids.size(); ++i) {
@@ -99,7 +99,7 @@ struct Runtime::Parts {
 
   Config config;
   Settings settings;
-  std::unique_ptr<rank_process::MpiSession> mpi;
+  std::shared_ptr<rank_process::Session> mpi;
   std::shared_ptr<ProductionScheduler> scheduler;
   std::unique_ptr<ActorSystem> actors;
   std::optional<CpuBinding> binding;
@@ -131,7 +131,7 @@ struct Runtime::Parts {
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
     (void)detail::wait_for_continuations(std::chrono::hours(1));  // whose commands fail from now on
-    if (formed && !rank_process::MpiSession::forsaken()) observer->finish(health);
+    if (formed && !rank_process::Session::forsaken()) observer->finish(health);
     observer.reset();
     device.reset();
     detail::set_error_account(nullptr);
@@ -216,7 +216,7 @@ ActorSystem& Runtime::Parts::start_program_actors() {
 void Runtime::Parts::open(int* argc, char*** argv) {
   if (const int signal = rank_process::stop_signal(settings))
     rank_process::catch_stop_signal(signal);
-  mpi = rank_process::MpiSession::open(argc, argv);
+  mpi = rank_process::Session::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->everyone().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
@@ -285,7 +285,7 @@ const std::string& Runtime::actor_cores() const {
   return parts_->actor_cores;
 }
 std::string mpi_version() {
-  return rank_process::MpiSession::library_version();
+  return rank_process::Session::library_version();
 }
 
 namespace {
@@ -316,7 +316,7 @@ int complain(const Program& program, const Error& error, int rank) {
 [[noreturn]] void end_the_job(const Program& program, int rank) {
   const auto end = [&](const std::string& line, int status) {
     say(program, name_of(rank) + line);
-    rank_process::MpiSession::abort(status);
+    rank_process::Session::abort(status);
   };
   try {
     throw;
@@ -362,15 +362,15 @@ bool tell(const Program& program, const std::string& mine,
 
 /// Waits for the end of all ranks' programs. A rank that ends with a status of its own, while
 /// others wait for it, ends the job. `unsaid`: what would be said once all have ended.
-void end_body(const Program& program, rank_process::MpiSession& mpi, int status,
+void end_body(const Program& program, rank_process::Session& mpi, int status,
               const std::string& unsaid) {
   constexpr auto kEver = std::chrono::hours(24 * 365);
   if (mpi.all_have_ended(status == kExitSuccess ? kEver : kEndPatience)) return;
-  if (status == kExitSuccess || rank_process::MpiSession::forsaken()) return;
+  if (status == kExitSuccess || rank_process::Session::forsaken()) return;
   say(program, name_of(mpi.rank()) + "this rank's program has ended with status " +
                    std::to_string(status) + ", that of others has not: the job ends" +
                    (unsaid.empty() ? "" : " (" + unsaid + ")"));
-  rank_process::MpiSession::abort(status);
+  rank_process::Session::abort(status);
 }
 
 int answer(const Program& program, const Config& config, bool first) {
@@ -395,7 +395,7 @@ int run_program(int argc, char** argv, const Program& program,
   if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
   // It outlives the Runtime: no rank leaves before rank 0 has said what went wrong, for mpirun
   // kills the others once one leaves with a status that is not 0.
-  const auto mpi = rank_process::MpiSession::open(&argc, &argv);
+  const auto mpi = rank_process::Session::open(&argc, &argv);
   if (asks) return answer(program, *config, mpi->rank() == 0);
   if (!usage.ok()) return complain(program, usage.error(), mpi->rank());
   int status = kExitSuccess;
@@ -423,14 +423,14 @@ int run_program(int argc, char** argv, const Program& program,
     } catch (...) {
       end_the_job(program, mpi->rank());
     }
-    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
+    if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
     const rank_process::Whereabouts::Wait wait(runtime.parts_->world_core->whereabouts(),
                                                "the end of the program",
                                                rank_process::Awaits::end_of_program);
     end_body(program, *mpi, status, unsaid.empty() ? reason : unsaid);
-    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
+    if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
     runtime.parts_->conclude(status == kExitSuccess);
-    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
+    if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
     if (unsaid.empty()) unsaid = line_of(runtime.device().unread_errors());
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
@@ -438,7 +438,7 @@ int run_program(int argc, char** argv, const Program& program,
   } catch (...) {
     end_the_job(program, mpi->rank());
   }
-  if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
+  if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
   mpi->end_with(status, patience);
   return status;
 }

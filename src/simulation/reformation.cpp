@@ -8,7 +8,7 @@
 #include <queue>
 #include <random>
 
-#include "rank/net/mpi_transport.hpp"
+#include "rank/net/transport.hpp"
 #include "rank/protocol/follower.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/protocol/supervisor.hpp"
@@ -152,8 +152,8 @@ class World {
   }
   /// The transport's thread looks at MPI every pause: a message waits for half of it on average.
   Nanos pause(const Node& node) {
-    const bool busy = now_ - node.last_traffic < MpiTransport::kBusyTime;
-    const Nanos pause = busy ? Nanos(MpiTransport::kBusyPause) : Nanos(MpiTransport::kIdlePause);
+    const bool busy = now_ - node.last_traffic < Transport::kBusyTime;
+    const Nanos pause = busy ? Nanos(Transport::kBusyPause) : Nanos(Transport::kIdlePause);
     return Nanos(static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(pause.count())));
   }
   void rise(int from, int to, const RankMessage& message) {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "rank/net/mpi_session.hpp"
-#include "rank/net/mpi_transport.hpp"
+#include "rank/net/session.hpp"
+#include "rank/net/transport.hpp"
 
 // Groups are made while transports listen, and one member after another is late: what MPI sends to
 // it meanwhile must wait for it. If a transport takes it instead, the members wait for ever.
@@ -16,25 +16,25 @@ namespace {
 
 using namespace troupe::rank_process;
 
-constexpr auto kLate = 100 * MpiTransport::kIdlePause;
+constexpr auto kLate = 100 * Transport::kIdlePause;
 
 /// False if the group is not one of these ranks.
-bool make_group(MpiSession& mpi, const std::vector<int>& ranks, int tag) {
-  const auto group = mpi.make_group(ranks, MpiSession::GroupTag::world, tag);
+bool make_group(Session& mpi, const std::vector<int>& ranks, int tag) {
+  const auto group = mpi.make_group(ranks, Session::GroupTag::world, tag);
   return group->ranks() == ranks && group->gather(mpi.rank()) == ranks;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto mpi = MpiSession::open(&argc, &argv);
+  const auto mpi = Session::open(&argc, &argv);
   std::atomic<int> strays = 0;
   bool good = true;
   {
     const auto count = [&](const std::vector<std::byte>&) { ++strays; };
-    MpiTransport world(*mpi, MpiTransport::Channel::world, count);
-    MpiTransport actors(*mpi, MpiTransport::Channel::actors, count);
-    MpiTransport checks(*mpi, MpiTransport::Channel::checks, count);
+    Transport world(*mpi, Session::Channel::world, count);
+    Transport actors(*mpi, Session::Channel::actors, count);
+    Transport checks(*mpi, Session::Channel::checks, count);
     std::vector<int> members(static_cast<std::size_t>(mpi->size()) - 1);
     std::iota(members.begin(), members.end(), 0);  // the last rank only listens
     if (mpi->rank() < mpi->size() - 1) {

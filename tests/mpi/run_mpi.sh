@@ -37,7 +37,14 @@ describe() {
   { echo "the job has not ended after 150 s:" && describe "$(pgrep -xo -f "mpirun.*$job.*")" $(processes_of_job); } 2>/dev/null >&3
 } 3>&2 2>/dev/null &
 alarm=$!
-mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$@" --engine "$engine"
+# TEST_OVER_LINKS: a keeper starts each rank, and the ranks speak TCP.
+program=$1
+shift
+if [ -n "$TEST_OVER_LINKS" ]; then
+  set -- "$program" "$program" "$@"
+  program=$(dirname "$program")/../libexec/troupe/troupe-keeper
+fi
+mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$program" "$@" --engine "$engine"
 got=$?
 kill "$alarm" 2>/dev/null
 if [ "$got" -ne "$status" ]; then

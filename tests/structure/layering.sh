@@ -4,7 +4,7 @@
 #
 #   include/troupe/            the standard library and <troupe/...>; cereal in actor/cereal.hpp only
 #   src/common/                no rank/, no device_host/, no library's header
-#   src/rank/                  no device_host/; MPI in net/ only. Below: device/, net/; on them store/, protocol/ (pure), token/,
+#   src/rank/                  no device_host/; MPI in net/mpi/ only. Below: device/, net/; on them store/, protocol/ (pure), token/,
 #                              post/, none of which knows another; on these world/, and run/ on top
 #   src/plugin/                what libraries outside the tree include: common/wire/checker.hpp and the engines' library.hpp;
 #                              of it src/device_host/engine/outside.cpp includes module.hpp, and nothing else anything
@@ -18,6 +18,7 @@
 #                              engine/cuda/launch.hpp and launch.cuh, everything else nothing. Neither tower includes
 #                              anything of it (NAME_test.cpp and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
+#   src/keeper/                src/common/ and MPI
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
 #   anywhere                   no class is the friend of another
 #   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
@@ -68,7 +69,7 @@ report() {
 demand include '<troupe/|<[a-z_0-9]+>|<cereal/' "public headers include the standard library and <troupe/...> only"
 forbid include '<cereal/' "cereal is for who asks for it" "include/troupe/actor/cereal\.hpp:"
 
-forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
+forbid src "$mpi" "MPI belongs in src/rank/net/mpi and in src/keeper" "src/rank/net/mpi/|src/keeper/"
 forbid apps "$mpi" "applications do not see MPI" 'apps/troupe-perf/peer_mpi\.cpp:'
 forbid src "$gpu" "CUDA belongs in src/device_host/engine/cuda and in the cuda halves of libraries" \
   "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
@@ -76,7 +77,7 @@ forbid src '[<"]nccl' "NCCL belongs in the collective library's half" "src/lib/c
 forbid src '<gloo/' "Gloo belongs in the collective library's half" 'src/lib/collective/[a-z_]+_cpu\.[ch]pp:'
 forbid apps "$gpu" "applications do not see CUDA" "apps/troupe-perf/peer_nccl\.cpp:|apps/examples/library/$cuda_half:"
 
-demand src '<|"(common|rank|device_host|lib|plugin|simulation)/' "includes of our own are rooted at src"
+demand src '<|"(common|rank|device_host|keeper|lib|plugin|simulation)/' "includes of our own are rooted at src"
 demand src/plugin '<troupe/|<[a-z_]+>|"plugin/module\.hpp"|"common/wire/checker\.hpp"|"device_host/engine/(cpu|cuda)/library\.hpp"' \
   "libraries outside the tree see what those inside see"
 forbid src '"plugin/' "what is for libraries outside the tree is for them alone" "src/plugin/|src/device_host/engine/outside\.cpp:"
@@ -95,6 +96,8 @@ for tower in common device_host; do
   report "$(includes src/$tower | grep ':<troupe/lib/' | grep -vE "^[^:]*:[0-9]+:$operations" |
     grep -vE '^src/device_host/(intake/own_operations|sequences/sequences)\.[ch]pp:' || true)" "only libraries, and who submits them, know operations"
 done
+demand src/keeper '<|"(common|keeper)/' "a keeper stands on common/ and MPI"
+forbid src '"keeper/' "what others know of keepers is in src/common/keeper" "src/keeper/"
 forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"
 forbid src/rank '"device_host/' "the rank process does not include the device host"

@@ -99,7 +99,8 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
   posix_spawnattr_setflags(&setup.attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK |
                                                                  POSIX_SPAWN_SETSIGDEF | group));
 
-  std::vector<char*> arguments{const_cast<char*>(options.program.c_str())};
+  std::vector<char*> arguments;
+  if (!options.named) arguments.push_back(const_cast<char*>(options.program.c_str()));
   for (const auto& argument : options.arguments)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

@@ -22,7 +22,8 @@ inline constexpr int kJobSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}
 /// are the default ones, and no signal is blocked except by blocks_job_signals.
 struct SpawnOptions {
   std::string program;                 ///< absolute path
-  std::vector<std::string> arguments;  ///< without argv[0]
+  std::vector<std::string> arguments;  ///< without argv[0], which is `program`
+  bool named = false;                  ///< the first of the arguments is argv[0]
   std::vector<std::string>
       strip_environment;         ///< prefixes of variables that the child must not see
   std::vector<int> descriptors;  ///< become 3, 4, 5, … in the child; all others are closed there

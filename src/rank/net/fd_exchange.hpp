@@ -20,7 +20,7 @@ namespace troupe::rank_process {
 struct FdIdentity {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  std::int32_t node = 0;  ///< see MpiSession::node()
+  std::int32_t node = 0;  ///< see Session::node()
   std::uint32_t listening = 0;
   std::array<std::uint64_t, 2> name{};    ///< of its socket
   std::array<std::uint64_t, 2> cookie{};  ///< secret: proves that one has been told

@@ -19,7 +19,7 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
                          const Options& options)
     : members_(&members),
       checkpoint_(&checkpoint),
-      exchange_(members),
+      exchange_(members.background()),
       writer_(options.states, members.rank(), members.size(),
               [this](std::span<const std::byte> value, std::span<std::byte> all) {
                 exchange_.all_gather(value, all);

@@ -12,7 +12,7 @@
 #include <troupe/clock.hpp>
 
 #include "rank/device/device_core.hpp"
-#include "rank/net/background.hpp"
+#include "rank/net/host_group.hpp"
 #include "rank/store/direct_io.hpp"
 #include "rank/store/memory_state.hpp"
 #include "rank/store/part_table.hpp"
@@ -120,7 +120,7 @@ class StateKeeper {
 
   const HostGroup* members_;
   Checkpoint* checkpoint_;
-  BackgroundExchange exchange_;
+  Exchange& exchange_;  ///< of the members, in the background
   StateWriter writer_;
   int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
   PartTable table_;

@@ -96,7 +96,7 @@ void Lendings::on(int from, const routed::Stream& message) {
   auto slots = StreamSlots::make(routes_.turn.device(), lending->bytes);
   if (!slots.ok()) return over(lending, slots.error());
   if (message.piece_bytes != slots->piece() || message.stream == 0 ||
-      message.stream >= MpiBulk::kStreams)
+      message.stream >= Bulk::kStreams)
     return over(lending, Error{Errc::invalid, 0, "the ends of a stream do not agree"});
   lending->stream = std::make_unique<OutStream>();
   lending->stream->slots = std::move(*slots);

@@ -136,7 +136,7 @@ class TokenClient::Lease final : public detail::Held {
   TransferKey key_;
 };
 
-Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
+Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
                                                        std::shared_ptr<DeviceCore> device,
                                                        const Options& options, InRun in_run) {
   std::shared_ptr<TokenClient> router(new TokenClient);
@@ -165,13 +165,12 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(MpiSession& mpi,
   }
   mpi.everyone().barrier();  // every board is shared
   take_boards(parts);
-  router->loop_ = std::make_unique<MpiLoop>(mpi);
+  router->loop_ = std::make_unique<NetworkLoop>(mpi);
   router->system_.emplace(router->loop_->scheduler());
   router->actor_ =
       router->system_->spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
-  parts.bulk = std::make_unique<MpiBulk>(
-      mpi,
-      MpiBulk::Receiver{
+  parts.bulk = mpi.bulk(
+      Bulk::Receiver{
           .place = [&parts](int rank, std::uint32_t stream,
                             std::size_t bytes) { return parts.streams.place(rank, stream, bytes); },
           .arrived =

@@ -8,7 +8,7 @@
 #include <troupe/actor/actor_system.hpp>
 #include <troupe/remote_device.hpp>
 
-#include "rank/net/mpi_loop.hpp"
+#include "rank/net/network_loop.hpp"
 #include "rank/token/token_actor.hpp"
 
 namespace troupe::rank_process {
@@ -26,7 +26,7 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   using InRun = std::function<bool()>;
 
   /// All ranks call it.
-  static Result<std::shared_ptr<TokenClient>> open(MpiSession& mpi,
+  static Result<std::shared_ptr<TokenClient>> open(Session& mpi,
                                                    std::shared_ptr<DeviceCore> device,
                                                    const Options& options, InRun in_run);
   /// Waits for all ranks to do the same: until then it serves them. Afterwards everything is
@@ -78,7 +78,7 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   std::atomic<std::uint64_t> committed_{0};  ///< the newest commit of this epoch
   InRun in_run_;
   TokenParts parts_;
-  std::unique_ptr<MpiLoop> loop_;      ///< the thread of …
+  std::unique_ptr<NetworkLoop> loop_;      ///< the thread of …
   std::optional<ActorSystem> system_;  ///< … these actors, of which there is one
   ActorRef<TokenActor> actor_;
 };

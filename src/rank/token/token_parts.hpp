@@ -11,7 +11,7 @@
 #include "rank/device/device_core.hpp"
 #include "rank/device/memory/loan_board.hpp"
 #include "rank/net/fd_exchange.hpp"
-#include "rank/net/mpi_bulk.hpp"
+#include "rank/net/bulk.hpp"
 #include "rank/token/token_streams.hpp"
 
 namespace troupe::rank_process {
@@ -36,7 +36,7 @@ struct TokenParts {
   std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
   /// Whether the actor waits for anybody; between its turns, on its thread. Set by the actor.
   std::function<bool()> under_way = [] { return false; };
-  std::unique_ptr<MpiBulk> bulk;
+  std::unique_ptr<Bulk> bulk;
   InStreams streams;
   /// Regions whose slabs are no more, and may be another's soon: to be forgotten before the next
   /// offer.

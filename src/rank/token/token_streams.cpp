@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "rank/net/mpi_bulk.hpp"
+#include "rank/net/bulk.hpp"
 
 namespace troupe::rank_process {
 
@@ -80,11 +80,11 @@ void InStream::release(std::uint32_t slot) {
 
 bool InStreams::add(int rank, const std::shared_ptr<InStream>& stream, Arrived arrived) {
   const std::lock_guard lock(mutex_);
-  if (entries_.size() + 1 >= MpiBulk::kStreams) return false;
-  while (entries_.contains(next_)) next_ = next_ % (MpiBulk::kStreams - 1) + 1;
+  if (entries_.size() + 1 >= Bulk::kStreams) return false;
+  while (entries_.contains(next_)) next_ = next_ % (Bulk::kStreams - 1) + 1;
   stream->number = next_;
   entries_.emplace(next_, Entry{rank, stream, std::move(arrived)});
-  next_ = next_ % (MpiBulk::kStreams - 1) + 1;
+  next_ = next_ % (Bulk::kStreams - 1) + 1;
   return true;
 }
 

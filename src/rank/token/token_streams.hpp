@@ -98,7 +98,7 @@ class InStreams {
   bool add(int rank, const std::shared_ptr<InStream>& stream, Arrived arrived);
   void remove(std::uint32_t number);
 
-  // For MpiBulk.
+  // For Bulk.
   std::byte* place(int rank, std::uint32_t number, std::size_t bytes);
   void arrived(int rank, std::uint32_t number, std::byte* where, std::size_t bytes);
 

@@ -33,11 +33,11 @@ std::string describe(const detail::CommandView& command) {
 
 }  // namespace
 
-CollectiveCheck::CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look)
+CollectiveCheck::CollectiveCheck(Session& mpi, detail::Submitter& target, Look look)
     : target_(&target),
       look_(std::move(look)),
       job_rank_(mpi.rank()),
-      transport_(mpi, MpiTransport::Channel::checks,
+      transport_(mpi, Transport::Channel::checks,
                  [this](const std::vector<std::byte>& bytes) { received(decode(bytes)); }) {}
 
 std::string CollectiveCheck::in_words(const Key& key) {

@@ -14,7 +14,7 @@
 
 #include <troupe/lib/submit.hpp>
 
-#include "rank/net/mpi_transport.hpp"
+#include "rank/net/transport.hpp"
 
 namespace troupe::rank_process {
 
@@ -42,7 +42,7 @@ class CollectiveCheck final : public detail::Submitter {
   using Look = std::function<Place(std::uint32_t group)>;
 
   /// All ranks make one. `target` gets what has been found alike; it outlives this.
-  CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look);
+  CollectiveCheck(Session& mpi, detail::Submitter& target, Look look);
 
   Future<void> submit(const detail::CommandView& command) override;
   Future<void> refuse(Error error) override { return target_->refuse(std::move(error)); }
@@ -99,7 +99,7 @@ class CollectiveCheck final : public detail::Submitter {
   Message verdict_;  ///< the newest
 
   std::map<Key, std::vector<Message>> calls_;  ///< on rank 0, the transport's thread
-  MpiTransport transport_;
+  Transport transport_;
 };
 
 }  // namespace troupe::rank_process

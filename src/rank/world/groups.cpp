@@ -25,7 +25,7 @@ const HostGroup& GroupEntry::hosts(const std::vector<int>& ranks) {
     const std::lock_guard lock(mutex_);
     if (const auto found = hosts_.find(ranks); found != hosts_.end()) return *found->second;
   }
-  auto made = mpi_->make_group(ranks, MpiSession::GroupTag::split, static_cast<int>(number_));
+  auto made = mpi_->make_group(ranks, Session::GroupTag::split, static_cast<int>(number_));
   const std::lock_guard lock(mutex_);
   return *hosts_.emplace(ranks, std::move(made)).first->second;
 }

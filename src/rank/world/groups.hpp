@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/wire/formation.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
 
@@ -25,7 +25,7 @@ class GroupEntry {
     int rank = -1;             ///< this rank's place; -1: it is a spectator
   };
 
-  GroupEntry(MpiSession& mpi, std::uint32_t number, std::vector<int> ranks)
+  GroupEntry(Session& mpi, std::uint32_t number, std::vector<int> ranks)
       : mpi_(&mpi), number_(number), ranks_(std::move(ranks)) {}
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
@@ -46,7 +46,7 @@ class GroupEntry {
   void free_hosts() { hosts_.clear(); }
 
  private:
-  MpiSession* mpi_;
+  Session* mpi_;
   std::uint32_t number_;
   std::vector<int> ranks_;
   std::atomic<bool> gone_{false};
@@ -67,7 +67,7 @@ class Groups {
   /// With more of them standbys form no world ahead of time: each takes some of the GPU's memory.
   static constexpr std::size_t kMaxWarm = 8;
 
-  explicit Groups(MpiSession& mpi) : mpi_(&mpi) {}
+  explicit Groups(Session& mpi) : mpi_(&mpi) {}
 
   /// For a formation of the world without these ranks of the job: those that it is in, dropped ones
   /// too, with the ranks of that world. `returns`: this rank is not in the world of now.
@@ -99,7 +99,7 @@ class Groups {
  private:
   void set(const GroupEntry& entry, wire::GroupState state);
 
-  MpiSession* mpi_;
+  Session* mpi_;
   mutable std::mutex mutex_;
   std::uint32_t newest_ = wire::kWorld;
   struct Listed {

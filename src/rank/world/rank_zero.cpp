@@ -12,7 +12,7 @@ namespace {
 /// The programs' threads wait in MPI for what never comes: nothing else ends that.
 [[noreturn]] void end_the_job(const Error& error) {
   log::error("world", "{}", error.to_string());
-  MpiSession::abort(exit_status(error.code));
+  Session::abort(exit_status(error.code));
 }
 
 /// By way of the transport: rank 0 hears it as the others do, and after this has returned.

@@ -23,17 +23,17 @@ Error as_reported(const Error& error) {
 /// The job ends without these ranks, which do not answer; at once if it is said `again`.
 void forsake(const Error& error, const std::vector<int>& ranks, bool again) {
   // The program, on its own thread, may be waiting for them in a host collective.
-  if (again) MpiSession::abort(exit_status(error.code));
+  if (again) Session::abort(exit_status(error.code));
   std::string names;
   for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
   log::warn("world", "the job ends without waiting for rank{} {}, silent since it was stopped: {}",
             ranks.size() == 1 ? "" : "s", names, error.to_string());
-  MpiSession::forsake();
+  Session::forsake();
 }
 
 }  // namespace
 
-WorldCore::WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Options options)
+WorldCore::WorldCore(Session& mpi, std::shared_ptr<DeviceCore> device, Options options)
     : options_(std::move(options)),
       mpi_(&mpi),
       device_(std::move(device)),
@@ -41,7 +41,7 @@ WorldCore::WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Option
       groups_(std::make_shared<Groups>(mpi)),
       status_(mpi, whereabouts_) {}
 
-Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSession& mpi,
+Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, Session& mpi,
                                                    std::shared_ptr<DeviceCore> device,
                                                    Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device), std::move(options)));
@@ -75,8 +75,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   });
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), std::move(buffers));
-  core->transport_ = std::make_unique<MpiTransport>(
-      mpi, MpiTransport::Channel::world, [actor = core->actor_](std::vector<std::byte> bytes) {
+  core->transport_ = std::make_unique<Transport>(
+      mpi, Transport::Channel::world, [actor = core->actor_](std::vector<std::byte> bytes) {
         (void)actor.tell(world_message::FromNetwork{std::move(bytes)});
       });
   core->device_->tell(device_message::Listen{[actor = core->actor_](DeviceEvent event) {
@@ -99,7 +99,7 @@ CollectiveCheck::Place WorldCore::place_in(std::uint32_t group) const {
 }
 
 void WorldCore::open_actors(Scheduler& scheduler) {
-  actor_transport_ = std::make_shared<std::unique_ptr<MpiTransport>>();
+  actor_transport_ = std::make_shared<std::unique_ptr<Transport>>();
   actors_ =
       ActorPost::make({.rank = mpi_->rank(),
                        .size = mpi_->size(),
@@ -114,7 +114,7 @@ void WorldCore::open_actors(Scheduler& scheduler) {
                            },
                        .progress = &device_->port()});
   *actor_transport_ =
-      std::make_unique<MpiTransport>(*mpi_, MpiTransport::Channel::actors,
+      std::make_unique<Transport>(*mpi_, Transport::Channel::actors,
                                      [post = actors_.get()](const std::vector<std::byte>& bytes) {
                                        if (const auto read = post->received(bytes); !read)
                                          log::error("actor", "{}", read.error().to_string());
@@ -153,7 +153,7 @@ WorldCore::~WorldCore() {
     (void)actor_.ask(world_message::Conclude{true}, kConclude).wait();
   actor_.stop();
   actor_.wait_ended();  // a handler may be at work here
-  for (auto& maker : group_makers_) MpiSession::forsaken() ? maker.detach() : maker.join();
+  for (auto& maker : group_makers_) Session::forsaken() ? maker.detach() : maker.join();
   groups_->close();  // with MPI there, whatever the program still has of them
 }
 
@@ -169,7 +169,7 @@ void WorldCore::stop(const Error& error) {
 void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
   group_makers_.emplace_back([actor = actor_, mpi = mpi_, ranks = std::move(ranks), round] {
     (void)actor.tell(world_message::Regrouped{
-        round, mpi->make_group(ranks, MpiSession::GroupTag::world, static_cast<int>(round))});
+        round, mpi->make_group(ranks, Session::GroupTag::world, static_cast<int>(round))});
   });
 }
 

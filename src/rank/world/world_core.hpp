@@ -14,8 +14,8 @@
 #include "rank/device/device_core.hpp"
 #include "rank/device/flight/flight_collector.hpp"
 #include "rank/device/recording/recorder.hpp"
-#include "rank/net/mpi_session.hpp"
-#include "rank/net/mpi_transport.hpp"
+#include "rank/net/session.hpp"
+#include "rank/net/transport.hpp"
 #include "rank/post/actor_post.hpp"
 #include "rank/token/token_client.hpp"
 #include "rank/world/collective_check.hpp"
@@ -66,14 +66,14 @@ class WorldCore {
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
   /// listener set to `listener()`.
-  static Result<std::shared_ptr<WorldCore>> open(ActorSystem& system, MpiSession& mpi,
+  static Result<std::shared_ptr<WorldCore>> open(ActorSystem& system, Session& mpi,
                                                  std::shared_ptr<DeviceCore> device,
                                                  Options options);
   /// Waits for all ranks to leave.
   ~WorldCore();
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
-  [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
+  [[nodiscard]] Session& mpi() const noexcept { return *mpi_; }
   [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] WorldStatus& status() noexcept { return status_; }
   [[nodiscard]] const WorldStatus& status() const noexcept { return status_; }
@@ -126,13 +126,13 @@ class WorldCore {
   void make_group(std::vector<int> ranks, std::uint32_t round);
 
  private:
-  WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Options options);
+  WorldCore(Session& mpi, std::shared_ptr<DeviceCore> device, Options options);
   Result<void> agree_on_call(const HostCall& call);
   [[nodiscard]] CollectiveCheck::Place place_in(std::uint32_t group) const;
   void open_actors(Scheduler& scheduler);
 
   Options options_;
-  MpiSession* mpi_;
+  Session* mpi_;
   std::shared_ptr<DeviceCore> device_;
   Refusals refusals_;
   std::shared_ptr<Groups> groups_;
@@ -141,9 +141,9 @@ class WorldCore {
   RunHistory history_;
   std::shared_ptr<TokenClient> tokens_;
   std::shared_ptr<ActorPost> actors_;
-  std::shared_ptr<std::unique_ptr<MpiTransport>>
+  std::shared_ptr<std::unique_ptr<Transport>>
       actor_transport_;  ///< shared with what is sent late
-  std::unique_ptr<MpiTransport> transport_;
+  std::unique_ptr<Transport> transport_;
   std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted
   ActorRef<WorldActor> actor_;
   std::vector<std::thread> group_makers_;  ///< the actor's

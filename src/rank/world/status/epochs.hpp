@@ -9,7 +9,7 @@
 #include <troupe/ids.hpp>
 #include <troupe/recovery.hpp>
 
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 #include "rank/world/status/members.hpp"
 #include "rank/world/status/run_status.hpp"
 #include "rank/world/status/standbys.hpp"
@@ -23,7 +23,7 @@ namespace troupe::rank_process {
 /// it.
 class Epochs {
  public:
-  Epochs(WorldMonitor& monitor, StatusParts& parts, MpiSession& mpi, Whereabouts& whereabouts,
+  Epochs(WorldMonitor& monitor, StatusParts& parts, Session& mpi, Whereabouts& whereabouts,
          Members& members, RunStatus& run, Standbys& standbys)
       : monitor_(&monitor),
         parts_(&parts),
@@ -74,7 +74,7 @@ class Epochs {
  private:
   WorldMonitor* monitor_;
   StatusParts* parts_;
-  MpiSession* mpi_;
+  Session* mpi_;
   Whereabouts* whereabouts_;
   Members* members_;
   RunStatus* run_;

@@ -5,7 +5,7 @@
 
 namespace troupe::rank_process {
 
-Members::Members(WorldMonitor& monitor, MpiSession& mpi)
+Members::Members(WorldMonitor& monitor, Session& mpi)
     : monitor_(&monitor),
       mpi_(&mpi),
       now_(&mpi.everyone()),

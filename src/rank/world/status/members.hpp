@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 #include "rank/world/status/status_parts.hpp"
 #include "rank/world/status/world_monitor.hpp"
 
@@ -15,7 +15,7 @@ namespace troupe::rank_process {
 /// program has acknowledged, and those that it has turned to.
 class Members {
  public:
-  Members(WorldMonitor& monitor, MpiSession& mpi);
+  Members(WorldMonitor& monitor, Session& mpi);
 
   /// The ranks that the program has turned to, of an epoch that it has acknowledged. Any thread.
   [[nodiscard]] const HostGroup& now() const noexcept { return *now_.load(); }
@@ -57,7 +57,7 @@ class Members {
   };
 
   WorldMonitor* monitor_;
-  MpiSession* mpi_;
+  Session* mpi_;
   const HostGroup nobody_;
   std::atomic<const HostGroup*> now_;  ///< written by the program's thread
   /// To the end, when all free them together: another member may still be about to use one.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 #include "rank/world/status/epochs.hpp"
 #include "rank/world/status/health_status.hpp"
 #include "rank/world/status/members.hpp"
@@ -17,7 +17,7 @@ namespace troupe::rank_process {
 /// WorldActor meet. The functions of each part say which of the two calls them.
 class WorldStatus {
  public:
-  WorldStatus(MpiSession& mpi, Whereabouts& whereabouts)
+  WorldStatus(Session& mpi, Whereabouts& whereabouts)
       : members_(monitor_, mpi),
         standbys_(monitor_),
         splits_(monitor_),

@@ -1,13 +1,11 @@
-#include "rank/net/mpi_bulk.hpp"
+#include "rank/net/mpi/mpi_bulk.hpp"
 
 #include <sys/prctl.h>
 
 #include <chrono>
 #include <vector>
 
-#include "rank/net/communicators.hpp"
-#include "rank/net/mpi_loop.hpp"
-#include "rank/net/waiting.hpp"
+#include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -30,8 +28,11 @@ struct MpiBulk::InFlight {
   std::function<void()> sent{};  ///< of a piece that goes
 };
 
-MpiBulk::MpiBulk(MpiSession& session, Receiver receiver)
-    : session_(&session), receiver_(std::move(receiver)), thread_([this] { run(); }) {}
+MpiBulk::MpiBulk(MPI_Comm communicator, bool spins, Receiver receiver)
+    : communicator_(communicator),
+      spins_(spins),
+      receiver_(std::move(receiver)),
+      thread_([this] { run(); }) {}
 
 MpiBulk::~MpiBulk() {
   leave();
@@ -65,11 +66,10 @@ void MpiBulk::attend(int change) {
 }
 
 bool MpiBulk::receive(std::list<InFlight>& in_flight) {
-  const auto communicator = session_->communicators().bulk;
   int there = 0;
   MPI_Status status;
   MPI_Message message;
-  MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator, &there, &message, &status);
+  MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &there, &message, &status);
   if (there == 0) return false;
   int bytes = 0;
   MPI_Get_count(&status, MPI_BYTE, &bytes);
@@ -106,11 +106,9 @@ bool MpiBulk::finish(std::list<InFlight>& in_flight, const Receiver& receiver) {
 }
 
 void MpiBulk::run() {
-  const auto communicator = session_->communicators().bulk;
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kPause is shorter than the default slack
   std::list<InFlight> in_flight;
   MPI_Request leaving = MPI_REQUEST_NULL;
-  const bool spins = cores_to_spare(*session_, MpiLoop::kCoresToSpin);
   auto last_traffic = std::chrono::steady_clock::now();
   bool traffic = false;
   for (;;) {
@@ -125,7 +123,7 @@ void MpiBulk::run() {
         last_traffic = std::chrono::steady_clock::now();
       } else if (!traffic && outgoing_.empty()) {
         const bool quiet = std::chrono::steady_clock::now() - last_traffic > kQuietAfter;
-        if (quiet || !spins) wake_.wait_for(lock, quiet ? kQuietPause : kPause);
+        if (quiet || !spins_) wake_.wait_for(lock, quiet ? kQuietPause : kPause);
       }
       outgoing.swap(outgoing_);
       stop = stop_;
@@ -135,16 +133,16 @@ void MpiBulk::run() {
       auto& flight = in_flight.emplace_back();
       flight.sent = std::move(piece.sent);
       MPI_Isend(piece.data, static_cast<int>(piece.bytes), MPI_BYTE, piece.rank,
-                static_cast<int>(piece.stream), communicator, &flight.request);
+                static_cast<int>(piece.stream), communicator_, &flight.request);
     }
     // One at a time: whoever gets it copies it on while the next one comes.
     traffic |= receive(in_flight);
     traffic |= finish(in_flight, receiver_);
     if (traffic) last_traffic = std::chrono::steady_clock::now();
-    if (stop && MpiSession::forsaken()) return;
+    if (stop && Session::forsaken()) return;
     if (!stop || !in_flight.empty()) continue;
     // All ranks leave together: a piece on its way must still find its receiver.
-    if (leaving == MPI_REQUEST_NULL) MPI_Ibarrier(communicator, &leaving);
+    if (leaving == MPI_REQUEST_NULL) MPI_Ibarrier(communicator_, &leaving);
     int left = 0;
     MPI_Test(&leaving, &left, MPI_STATUS_IGNORE);
     if (left != 0) return;

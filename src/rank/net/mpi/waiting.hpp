@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "rank/net/mpi_session.hpp"
-
 namespace troupe::rank_process {
 
 /// What is waited for. Of bulk data MPI moves a part at each look, so the pauses in between stay
@@ -20,8 +18,5 @@ void wait_for(std::vector<MPI_Request>& requests, Awaited what = Awaited::messag
 
 /// From now on nobody looks without sleeping: there are fewer cores than ranks.
 void share_cores() noexcept;
-
-/// Whether each rank of this node has so many cores, as far as the calling thread may use them.
-[[nodiscard]] bool cores_to_spare(const MpiSession& session, int each);
 
 }  // namespace troupe::rank_process

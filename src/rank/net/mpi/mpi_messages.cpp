@@ -1,4 +1,4 @@
-#include "rank/net/mpi_messages.hpp"
+#include "rank/net/mpi/mpi_messages.hpp"
 
 #include <utility>
 
@@ -10,8 +10,7 @@ void MpiMessages::send(int rank, int tag, std::vector<std::byte> bytes) {
             communicator_, &flight.request);
 }
 
-bool MpiMessages::receive(
-    const std::function<void(int rank, int tag, std::vector<std::byte> bytes)>& arrived) {
+bool MpiMessages::receive(const Arrived& arrived) {
   bool any = false;
   for (;;) {
     int there = 0;

@@ -1,14 +1,11 @@
-#include "rank/net/mpi_loop.hpp"
+#include "rank/net/network_loop.hpp"
 
 #include <sys/prctl.h>
 
 #include <utility>
 
 #include "common/core/continuations.hpp"
-#include "rank/net/communicators.hpp"
-#include "rank/net/mpi_messages.hpp"
-#include "rank/net/mpi_transport.hpp"
-#include "rank/net/waiting.hpp"
+#include "rank/net/transport.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -17,29 +14,29 @@ constexpr int kTokenMessage = 0;  ///< the only tag
 
 }  // namespace
 
-MpiLoop::MpiLoop(MpiSession& session)
+NetworkLoop::NetworkLoop(Session& session)
     : session_(&session),
-      spins_(cores_to_spare(session, kCoresToSpin)),
-      messages_(std::make_unique<MpiMessages>(session.communicators().tokens)) {}
+      spins_(session.has_cores_to_spare(kCoresToSpin)),
+      messages_(session.messages(Session::Channel::tokens)) {}
 
-MpiLoop::~MpiLoop() {
+NetworkLoop::~NetworkLoop() {
   if (!thread_.joinable()) return;
   leave();
   scheduler_->stop();
   thread_.join();
 }
 
-void MpiLoop::start(Work work) {
+void NetworkLoop::start(Work work) {
   work_ = std::move(work);
   thread_ = std::thread([this] { run(); });
 }
 
-void MpiLoop::send(int rank, std::vector<std::byte> bytes) {
+void NetworkLoop::send(int rank, std::vector<std::byte> bytes) {
   if (rank == session_->rank()) return to_self_.push_back(std::move(bytes));
   if (messages_) messages_->send(rank, kTokenMessage, std::move(bytes));
 }
 
-void MpiLoop::leave() {
+void NetworkLoop::leave() {
   std::unique_lock lock(mutex_);
   if (left_ || !thread_.joinable()) return;
   leaving_.store(true, std::memory_order_release);
@@ -47,7 +44,7 @@ void MpiLoop::leave() {
   has_left_.wait(lock, [this] { return left_; });
 }
 
-void MpiLoop::receive() {
+void NetworkLoop::receive() {
   while (!to_self_.empty()) {
     heard_ = true;
     auto bytes = std::move(to_self_.front());
@@ -60,9 +57,9 @@ void MpiLoop::receive() {
       [this](int, int, std::vector<std::byte> bytes) { work_.receive(std::move(bytes)); });
 }
 
-void MpiLoop::leave_if_asked() {
+void NetworkLoop::leave_if_asked() {
   if (!messages_ || !leaving_.load(std::memory_order_acquire)) return;
-  if (!MpiSession::forsaken()) {
+  if (!Session::forsaken()) {
     if (messages_->sending()) return;
     // All ranks leave together: a late message must still find its receiver.
     if (!messages_->all_leave()) return;
@@ -74,7 +71,7 @@ void MpiLoop::leave_if_asked() {
   has_left_.notify_all();
 }
 
-void MpiLoop::run() {
+void NetworkLoop::run() {
   using Clock = std::chrono::steady_clock;
   detail::this_thread_must_not_wait();
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: the shortest pause is shorter than the default slack
@@ -94,7 +91,7 @@ void MpiLoop::run() {
       continue;
     }
     if (std::exchange(looked, false)) work_.rest();
-    scheduler_->sleep(MpiTransport::pause(spins_, messages_ && messages_->sending(), quiet));
+    scheduler_->sleep(Transport::pause(spins_, messages_ && messages_->sending(), quiet));
   }
   if (looked) work_.rest();
 }

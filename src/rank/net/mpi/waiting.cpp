@@ -1,11 +1,9 @@
-#include "rank/net/waiting.hpp"
+#include "rank/net/mpi/waiting.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
-
-#include "common/ipc/doorbell.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -38,10 +36,6 @@ void wait_for(std::vector<MPI_Request>& requests, Awaited what) {
 
 void share_cores() noexcept {
   cores_are_scarce = true;
-}
-
-bool cores_to_spare(const MpiSession& session, int each) {
-  return ipc::usable_cores() >= each * session.local_size();
 }
 
 }  // namespace troupe::rank_process

@@ -1,13 +1,10 @@
-#include "rank/net/mpi_transport.hpp"
+#include "rank/net/transport.hpp"
 
 #include <sys/prctl.h>
 
 #include <algorithm>
 
 #include "common/core/continuations.hpp"
-#include "rank/net/communicators.hpp"
-#include "rank/net/mpi_messages.hpp"
-#include "rank/net/waiting.hpp"
 
 namespace troupe::rank_process {
 
@@ -21,7 +18,7 @@ constexpr int kMessage = 0, kAreYouThere = 1, kHere = 2;  ///< tags; only messag
 }  // namespace
 
 /// See watch().
-struct MpiTransport::Watch {
+struct Transport::Watch {
   using Time = std::chrono::steady_clock::time_point;
 
   std::chrono::nanoseconds patience;
@@ -33,22 +30,23 @@ struct MpiTransport::Watch {
 };
 
 /// The thread's own.
-struct MpiTransport::Traffic {
-  MpiMessages messages;
+struct Transport::Traffic {
+  Messages& messages;
   Watch* watch = nullptr;
 };
 
-MpiTransport::MpiTransport(MpiSession& session, Channel channel, Receiver receiver)
+Transport::Transport(Session& session, Channel channel, Receiver receiver)
     : session_(&session),
+      messages_(session.messages(channel)),
       channel_(channel),
       receiver_(std::move(receiver)),
       thread_([this] { run(); }) {}
 
-MpiTransport::~MpiTransport() {
+Transport::~Transport() {
   leave();
 }
 
-void MpiTransport::leave() {
+void Transport::leave() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -59,8 +57,8 @@ void MpiTransport::leave() {
 }
 
 /// Puts a message behind the last one that waits for its turn, if that goes to the same rank: on
-/// the way they are one, which costs MPI as much as each of them. With mutex_ held.
-bool MpiTransport::join(int rank, std::span<const std::byte> bytes) {
+/// the way they are one, which costs the network as much as each of them. With mutex_ held.
+bool Transport::join(int rank, std::span<const std::byte> bytes) {
   if (channel_ != Channel::actors || outgoing_.empty()) return false;
   auto& last = outgoing_.back();
   if (last.rank != rank || last.bytes.size() + bytes.size() > kJoined) return false;
@@ -68,7 +66,7 @@ bool MpiTransport::join(int rank, std::span<const std::byte> bytes) {
   return true;
 }
 
-void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
+void Transport::send(int rank, std::vector<std::byte> bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (join(rank, bytes)) return;
@@ -77,8 +75,8 @@ void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
   wake_.notify_one();
 }
 
-void MpiTransport::watch(std::chrono::nanoseconds patience,
-                         std::function<void(const std::vector<int>&, bool)> lost) {
+void Transport::watch(std::chrono::nanoseconds patience,
+                      std::function<void(const std::vector<int>&, bool)> lost) {
   auto watch = std::make_unique<Watch>();
   watch->patience = patience;
   watch->lost = std::move(lost);
@@ -87,7 +85,7 @@ void MpiTransport::watch(std::chrono::nanoseconds patience,
   if (!watch_) watch_ = std::move(watch);
 }
 
-void MpiTransport::look_at_others(Traffic& traffic) {
+void Transport::look_at_others(Traffic& traffic) {
   auto& watch = *traffic.watch;
   const auto now = std::chrono::steady_clock::now();
   if (now - watch.asked > watch.patience / 8) {
@@ -108,7 +106,7 @@ void MpiTransport::look_at_others(Traffic& traffic) {
   watch.lost(lost, watch.told++ == 1);
 }
 
-bool MpiTransport::receive(Traffic& traffic) {
+bool Transport::receive(Traffic& traffic) {
   bool any = false;
   traffic.messages.receive([&](int rank, int tag, std::vector<std::byte> bytes) {
     if (traffic.watch != nullptr)
@@ -123,24 +121,21 @@ bool MpiTransport::receive(Traffic& traffic) {
   return any;
 }
 
-std::chrono::nanoseconds MpiTransport::pause(bool to_spare, bool sending,
-                                             std::chrono::nanoseconds quiet) {
+std::chrono::nanoseconds Transport::pause(bool to_spare, bool sending,
+                                          std::chrono::nanoseconds quiet) {
   if (!to_spare)
     return std::clamp<std::chrono::nanoseconds>(quiet / kPauseShare, kBusyPause, kLongestPause);
   return sending || quiet < kBusyTime ? kBusyPause : kIdlePause;
 }
 
-void MpiTransport::run() {
+void Transport::run() {
   detail::this_thread_must_not_wait();
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
-  const auto& all = session_->communicators();
-  Traffic traffic{.messages = MpiMessages(channel_ == Channel::world    ? all.world
-                                          : channel_ == Channel::actors ? all.actors
-                                                                        : all.checks)};
-  auto& messages = traffic.messages;
+  auto& messages = *messages_;
+  Traffic traffic{.messages = messages};
   auto last_traffic = std::chrono::steady_clock::now();
   int to_leave = kLeaves;
-  const bool to_spare = cores_to_spare(*session_, kCoresToSpin),
+  const bool to_spare = session_->has_cores_to_spare(kCoresToSpin),
              spins = to_spare && channel_ == Channel::actors;
   for (;;) {
     std::deque<Outgoing> outgoing;
@@ -167,7 +162,7 @@ void MpiTransport::run() {
     any |= receive(traffic);
     if (traffic.watch != nullptr) look_at_others(traffic);
     if (any) last_traffic = std::chrono::steady_clock::now();
-    if (stop && MpiSession::forsaken()) return;
+    if (stop && Session::forsaken()) return;
     if (!stop || messages.sending()) continue;
     // All ranks leave together: a late message must still find its receiver.
     if (!messages.leaves()) {

@@ -1,7 +1,6 @@
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/mpi/mpi_session.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -13,8 +12,12 @@
 #include <troupe/clock.hpp>
 
 #include "common/ipc/doorbell.hpp"
-#include "rank/net/communicators.hpp"
-#include "rank/net/waiting.hpp"
+#include "rank/net/mpi/communicators.hpp"
+#include "rank/net/mpi/mpi_bulk.hpp"
+#include "rank/net/mpi/mpi_exchange.hpp"
+#include "rank/net/mpi/mpi_messages.hpp"
+#include "rank/net/mpi/waiting.hpp"
+#include "rank/net/network_loop.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -22,6 +25,7 @@ namespace {
 /// MPI_Comm_create_group's tags: one per round of the world and one per split, in a range that
 /// every MPI has.
 constexpr int kGroupTags = 32768;
+constexpr int kCoresToSpinForBulk = NetworkLoop::kCoresToSpin;
 
 /// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI
 /// yields if told so before MPI_Init. What the user has set stands.
@@ -34,41 +38,18 @@ void yield_if_cores_are_scarce() {
   }
 }
 
-HostGroup::Communicators duplicates(MPI_Comm of) {
-  HostGroup::Communicators made;
-  MPI_Comm_dup(of, &made.host);
-  MPI_Comm_dup(of, &made.background);
-  return made;
+std::unique_ptr<Exchange> duplicate(MPI_Comm of) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_dup(of, &made);
+  return std::make_unique<MpiExchange>(made);
 }
 
 }  // namespace
 
-std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::string& text) {
-  int size = 0;
-  MPI_Comm_size(communicator, &size);
-  const int length = static_cast<int>(text.size());
-  std::vector<int> lengths(static_cast<std::size_t>(size)), offsets(static_cast<std::size_t>(size));
-  std::vector<MPI_Request> request(1);
-  MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, communicator, &request[0]);
-  wait_for(request);
-  std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
-  std::string all(static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
-  MPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
-                  MPI_CHAR, communicator, &request[0]);
-  wait_for(request);
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    texts.push_back(
-        all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
-  }
-  return texts;
-}
-
-std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
+std::unique_ptr<Session> MpiSession::open(int* argc, char*** argv) {
   std::unique_ptr<MpiSession> session(new MpiSession);
-  int initialised = 0, provided = MPI_THREAD_SINGLE;
-  MPI_Initialized(&initialised);
-  if (initialised != 0) {
+  int provided = MPI_THREAD_SINGLE;
+  if (is_initialised()) {
     MPI_Query_thread(&provided);
   } else {
     yield_if_cores_are_scarce();
@@ -85,17 +66,22 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.checks);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.groups);
   MPI_Comm_split_type(comms.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
-  MPI_Comm_rank(comms.world, &session->rank_);
-  MPI_Comm_size(comms.world, &session->size_);
-  MPI_Comm_rank(comms.node, &session->local_rank_);
-  MPI_Comm_size(comms.node, &session->local_size_);
-  if (session->local_size_ > ipc::usable_cores()) share_cores();
-  std::vector<int> ranks(static_cast<std::size_t>(session->size_));
+  auto& place = session->place_;
+  MPI_Comm_rank(comms.world, &place.rank);
+  MPI_Comm_size(comms.world, &place.size);
+  MPI_Comm_rank(comms.node, &place.local_rank);
+  MPI_Comm_size(comms.node, &place.local_size);
+  if (place.local_size > ipc::usable_cores()) share_cores();
+  std::vector<int> ranks(static_cast<std::size_t>(place.size));
   std::iota(ranks.begin(), ranks.end(), 0);
   session->everyone_ = std::make_unique<HostGroup>(
-      std::move(ranks), std::make_unique<HostGroup::Communicators>(duplicates(MPI_COMM_WORLD)));
-  session->node_ = session->rank_;
-  MPI_Bcast(&session->node_, 1, MPI_INT, 0, comms.node);
+      std::move(ranks), place.rank, duplicate(MPI_COMM_WORLD), duplicate(MPI_COMM_WORLD));
+  place.node = place.rank;
+  MPI_Bcast(&place.node, 1, MPI_INT, 0, comms.node);
+  std::vector<int> here(static_cast<std::size_t>(place.local_size));
+  MPI_Allgather(&place.rank, 1, MPI_INT, here.data(), 1, MPI_INT, comms.node);
+  session->neighbours_ =
+      std::make_unique<HostGroup>(std::move(here), place.local_rank, duplicate(comms.node));
   session->provided_threads_ = provided;
   return session;
 }
@@ -108,6 +94,7 @@ Result<void> MpiSession::check_threads() const {
 }
 
 MpiSession::~MpiSession() {
+  neighbours_.reset();
   everyone_.reset();
   if (forsaken()) return;  // what frees communicators, or finalises, may wait for all ranks
   if (communicators_) {
@@ -135,7 +122,7 @@ void MpiSession::finalise() const {
       std::fprintf(stderr,
                    "[rank %d] MPI_Finalize has not returned for %lld s after the end of all ranks: "
                    "this process ends without it\n",
-                   rank_,
+                   rank(),
                    static_cast<long long>(
                        std::chrono::duration_cast<std::chrono::seconds>(patience_).count()));
       std::fflush(nullptr);
@@ -155,19 +142,32 @@ std::shared_ptr<const HostGroup> MpiSession::make_group(std::vector<int> ranks, 
                                                         int number) {
   const auto& comms = *communicators_;
   MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
-  auto made = std::make_unique<HostGroup::Communicators>();
+  MPI_Comm made = MPI_COMM_NULL;
   MPI_Comm_group(comms.groups, &all);
   MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &chosen);
   MPI_Comm_create_group(comms.groups, chosen, (2 * number + static_cast<int>(tag)) % kGroupTags,
-                        &made->host);
-  if (tag == GroupTag::world) MPI_Comm_dup(made->host, &made->background);
+                        &made);
   MPI_Group_free(&chosen);
   MPI_Group_free(&all);
-  return std::make_shared<const HostGroup>(std::move(ranks), std::move(made));
+  int place = 0;
+  MPI_Comm_rank(made, &place);
+  auto background = tag == GroupTag::world ? duplicate(made) : nullptr;
+  return std::make_shared<const HostGroup>(
+      std::move(ranks), place, std::make_unique<MpiExchange>(made), std::move(background));
 }
 
-std::vector<std::string> MpiSession::gather_local_text(const std::string& text) {
-  return gather_text_over(communicators_->node, text);
+std::unique_ptr<Messages> MpiSession::messages(Channel channel) {
+  const auto& comms = *communicators_;
+  const auto communicator = channel == Channel::world    ? comms.world
+                            : channel == Channel::actors ? comms.actors
+                            : channel == Channel::checks ? comms.checks
+                                                         : comms.tokens;
+  return std::make_unique<MpiMessages>(communicator);
+}
+
+std::unique_ptr<Bulk> MpiSession::bulk(Bulk::Receiver receiver) {
+  return std::make_unique<MpiBulk>(communicators_->bulk, has_cores_to_spare(kCoresToSpinForBulk),
+                                   std::move(receiver));
 }
 
 namespace {
@@ -206,7 +206,7 @@ std::int64_t offset_to_first(MPI_Comm leaders) {
 
 std::chrono::nanoseconds MpiSession::clock_offset() {
   MPI_Comm leaders = MPI_COMM_NULL;
-  MPI_Comm_split(communicators_->world, local_rank_ == 0 ? 0 : MPI_UNDEFINED, rank_, &leaders);
+  MPI_Comm_split(communicators_->world, local_rank() == 0 ? 0 : MPI_UNDEFINED, rank(), &leaders);
   std::int64_t offset = 0;
   if (leaders != MPI_COMM_NULL) {
     offset = offset_to_first(leaders);
@@ -214,17 +214,6 @@ std::chrono::nanoseconds MpiSession::clock_offset() {
   }
   MPI_Bcast(&offset, 1, MPI_INT64_T, 0, communicators_->node);
   return std::chrono::nanoseconds(offset);
-}
-
-namespace {
-std::atomic<bool> others_forsaken{false};
-}  // namespace
-
-void MpiSession::forsake() noexcept {
-  others_forsaken = true;
-}
-bool MpiSession::forsaken() noexcept {
-  return others_forsaken;
 }
 
 bool MpiSession::all_have_ended(std::chrono::nanoseconds limit) {
@@ -241,9 +230,14 @@ bool MpiSession::all_have_ended(std::chrono::nanoseconds limit) {
   }
 }
 
+bool MpiSession::is_initialised() {
+  int yes = 0;
+  MPI_Initialized(&yes);
+  return yes != 0;
+}
+
 void MpiSession::abort(int status) {
   MPI_Abort(MPI_COMM_WORLD, status);
-  std::_Exit(status);
 }
 
 std::string MpiSession::library_version() {

@@ -13,23 +13,22 @@
 
 #include "common/actor/cpu_binding.hpp"
 #include "common/actor/loop_scheduler.hpp"
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
 
-class MpiMessages;
-
-/// A thread that runs actors and speaks MPI for them, on the communicator of the tokens: on the way
-/// from an actor to MPI, and from MPI to an actor, nothing passes from one thread to another.
+/// A thread that runs actors and sends and receives the messages of tokens for them: on the way
+/// from an actor to the network, and from there to an actor, nothing passes from one thread to
+/// another.
 ///
-/// While something is under way the thread looks at MPI, at the actors and at what else is awaited
-/// (Work::look) without a pause, if there are cores to spare: then a message between two ranks
-/// takes little longer than in MPI itself. Otherwise it sleeps between looks, as MpiTransport does;
-/// what is sent to an actor wakes it.
-class MpiLoop {
+/// While something is under way the thread looks at the network, at the actors and at what else is
+/// awaited (Work::look) without a pause, if there are cores to spare: then a message between two
+/// ranks takes little longer than the network itself. Otherwise it sleeps between looks, as
+/// Transport does; what is sent to an actor wakes it.
+class NetworkLoop {
  public:
   /// The rank's threads that may spin at a time while tokens are used: the program's, the device
-  /// host's reactor, this one, and MpiBulk's.
+  /// host's reactor, this one, and Bulk's.
   static constexpr int kCoresToSpin = 4;
   /// After the last sign of life it spins for so long, because a request is often followed by
   /// another, and one that comes upon a thread that sleeps takes twice as long; and for so long
@@ -42,13 +41,13 @@ class MpiLoop {
   struct Work {
     std::function<void(std::vector<std::byte>)> receive;  ///< a message has come
     std::function<bool()> under_way;                      ///< an answer of some kind is awaited
-    std::function<void()> look;  ///< while it spins: for answers that do not come over MPI
+    std::function<void()> look;  ///< while it spins: for answers that do not come over the network
     std::function<void()> rest;  ///< others have to look for those from now on
   };
 
   /// All ranks make one.
-  explicit MpiLoop(MpiSession& session);
-  ~MpiLoop();
+  explicit NetworkLoop(Session& session);
+  ~NetworkLoop();
 
   /// For one ActorSystem, whose end has to come before this object's.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler() const noexcept { return scheduler_; }
@@ -63,7 +62,7 @@ class MpiLoop {
   /// mailbox.
   void run_actors() { scheduler_->run_ready(); }
   /// Waits until what was sent is on its way, and for all ranks to do the same, unless the others
-  /// are forsaken (MpiSession::forsake). The actors go on.
+  /// are forsaken (Session::forsake). The actors go on.
   void leave();
 
  private:
@@ -71,11 +70,11 @@ class MpiLoop {
   void receive();
   void leave_if_asked();
 
-  MpiSession* session_;
+  Session* session_;
   const bool spins_;
   std::shared_ptr<LoopScheduler> scheduler_ = std::make_shared<LoopScheduler>();
   Work work_;
-  std::unique_ptr<MpiMessages> messages_;  ///< the thread's own, as what follows
+  std::unique_ptr<Messages> messages_;  ///< the thread's own, as what follows
   std::deque<std::vector<std::byte>> to_self_;
   bool heard_ = false;
 

@@ -1,0 +1,146 @@
+#include "rank/net/links/link_exchange.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace troupe::rank_process {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLooksForLinks = std::chrono::microseconds(100);  ///< without sleeping
+constexpr auto kLongestWait = std::chrono::milliseconds(50);     ///< at most, between looks
+
+// Parts of a call.
+constexpr std::uint32_t kUp = 0, kDown = 1, kAcross = 2;
+
+void append(std::vector<std::byte>& all, std::span<const std::byte> more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+void append_sized(std::vector<std::byte>& all, std::span<const std::byte> one) {
+  const std::uint64_t size = one.size();
+  append(all, std::as_bytes(std::span(&size, 1)));
+  append(all, one);
+}
+
+}  // namespace
+
+Links::Head LinkPost::head_of(const Name& name) {
+  return {.slot = name.part, .key = name.group, .sequence = name.call};
+}
+
+bool LinkPost::look() {
+  return links_.look({.arrived = [this](int rank, const Links::Head& head,
+                                        std::vector<std::byte> bytes, std::byte*) {
+    come_[{rank, head.key, head.sequence, head.slot}] = std::move(bytes);
+  }});
+}
+
+void LinkPost::send(int rank, const Name& name, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  links_.send(rank, head_of(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
+  // Nobody may look again for long.
+  while (links_.sending()) {
+    if (!look()) links_.wait(kLongestWait);
+  }
+}
+
+std::vector<std::byte> LinkPost::wait_for(int rank, const Name& name, const bool* gone) {
+  const Key key{rank, name.group, name.call, name.part};
+  const auto since = Clock::now();
+  for (;;) {
+    const bool moved = look();
+    const auto found = come_.find(key);
+    if (found != come_.end() && (gone == nullptr || *gone)) {
+      auto bytes = std::move(found->second);
+      come_.erase(found);
+      return bytes;
+    }
+    if (!moved && (!spins_ || Clock::now() - since > kLooksForLinks)) links_.wait(kLongestWait);
+  }
+}
+
+std::vector<std::byte> LinkPost::receive(int rank, const Name& name) {
+  const std::lock_guard lock(mutex_);
+  return wait_for(rank, name);
+}
+
+std::vector<std::byte> LinkPost::exchange(std::span<const std::byte> outgoing, int to, int from,
+                                          const Name& name) {
+  const std::lock_guard lock(mutex_);
+  if (to == rank_) return {outgoing.begin(), outgoing.end()};  // the only one
+  bool gone = false;
+  links_.send(to, head_of(name), outgoing, [&gone] { gone = true; });
+  return wait_for(from, name, &gone);
+}
+
+std::vector<std::vector<std::byte>> LinkExchange::gather(std::span<const std::byte> own) {
+  const auto call = ++calls_;
+  const LinkPost::Name up{group_, call, kUp}, down{group_, call, kDown};
+  const int size = static_cast<int>(ranks_.size());
+  std::vector<std::byte> all;
+  append_sized(all, own);
+  int step = 1;
+  for (; step < size && (own_ & step) == 0; step *= 2) {
+    if (own_ + step < size) append(all, post_->receive(rank_of(own_ + step), up));
+  }
+  if (own_ != 0) {
+    post_->send(rank_of(own_ - step), up, all);
+    all = post_->receive(rank_of(own_ - step), down);
+  }
+  for (step /= 2; step >= 1; step /= 2) {
+    if (own_ + step < size) post_->send(rank_of(own_ + step), down, all);
+  }
+  std::vector<std::vector<std::byte>> parts;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all.size();) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, all.data() + at, sizeof bytes);
+    at += sizeof bytes;
+    check(bytes <= all.size() - at, "what members of a group have given is whole");
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
+    parts.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
+    at += bytes;
+  }
+  check(parts.size() == ranks_.size(), "every member of a group has given something");
+  return parts;
+}
+
+void LinkExchange::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
+  const auto parts = gather(value);
+  auto to = all.begin();
+  for (const auto& part : parts) {
+    check(part.size() == value.size(), "all members of a group give values of one size");
+    to = std::copy(part.begin(), part.end(), to);
+  }
+}
+
+std::vector<std::string> LinkExchange::gather_text(const std::string& text) {
+  std::vector<std::string> texts;
+  for (const auto& part : gather(std::as_bytes(std::span(text))))
+    texts.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
+  return texts;
+}
+
+std::vector<std::vector<std::byte>> LinkExchange::all_to_all(
+    const std::vector<std::vector<std::byte>>& outgoing) {
+  const LinkPost::Name name{group_, ++calls_, kAcross};
+  std::vector<std::vector<std::byte>> incoming(outgoing.size());
+  const auto size = outgoing.size(), own = static_cast<std::size_t>(own_);
+  incoming[own] = outgoing[own];
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto to = (own + i) % size, from = (own + size - i) % size;
+    incoming[from] = post_->exchange(outgoing[to], rank_of(static_cast<int>(to)),
+                                     rank_of(static_cast<int>(from)), name);
+  }
+  return incoming;
+}
+
+std::vector<std::byte> LinkExchange::shift(std::span<const std::byte> outgoing, int to, int from,
+                                           std::vector<std::byte>) {
+  return post_->exchange(outgoing, rank_of(to), rank_of(from), {group_, ++calls_, kAcross});
+}
+
+}  // namespace troupe::rank_process

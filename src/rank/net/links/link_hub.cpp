@@ -1,0 +1,136 @@
+#include "rank/net/links/link_hub.hpp"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "common/core/log.hpp"
+#include "common/ipc/system_error.hpp"
+#include "rank/net/links/addresses.hpp"
+#include "rank/net/links/links.hpp"
+
+namespace troupe::rank_process {
+namespace {
+
+/// Who has not said by then who it is does not belong to the job.
+constexpr auto kPatienceWithStrangers = std::chrono::seconds(10);
+constexpr std::size_t kMostStrangers = 4096;
+
+void send_at_once(int socket) {
+  const int yes = 1;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+}  // namespace
+
+LinkHub::LinkHub(keeper::Job job, UniqueFd listener)
+    : job_(std::move(job)),
+      listener_(std::move(listener)),
+      stop_(ipc::Doorbell::create().take()),
+      thread_([this] { run(); }) {}
+
+LinkHub::~LinkHub() {
+  stop_.ring();
+  thread_.join();
+}
+
+void LinkHub::attach(LinkChannel channel, Links& links) {
+  const auto index = static_cast<std::size_t>(channel);
+  const std::lock_guard lock(mutex_);
+  links_[index] = &links;
+  for (auto& [rank, socket] : early_[index]) links.adopt(rank, std::move(socket));
+  early_[index].clear();
+}
+
+void LinkHub::detach(LinkChannel channel) {
+  const std::lock_guard lock(mutex_);
+  links_[static_cast<std::size_t>(channel)] = nullptr;
+}
+
+Result<LinkHub::Outgoing> LinkHub::connect(int rank, LinkChannel channel) const {
+  Outgoing made{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
+  if (!made.socket) return ipc::system_error("socket");
+  send_at_once(made.socket.get());
+  const auto address = address_of(job_.cards[static_cast<std::size_t>(rank)], job_.card());
+  if (::connect(made.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+          0 &&
+      errno != EINPROGRESS)
+    return ipc::system_error("connect");
+  const Introduction who{.cookie = job_.cookie,
+                         .from = job_.rank,
+                         .to = rank,
+                         .incarnation = job_.incarnation,
+                         .channel = channel};
+  const auto bytes = std::as_bytes(std::span(&who, 1));
+  made.introduction.assign(bytes.begin(), bytes.end());
+  return made;
+}
+
+void LinkHub::run() {
+  std::vector<Stranger> strangers;
+  for (;;) {
+    std::vector<pollfd> fds{{stop_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const auto& stranger : strangers) fds.push_back({stranger.socket.get(), POLLIN, 0});
+    const int timeout =
+        strangers.empty()
+            ? -1
+            : static_cast<int>(std::chrono::milliseconds(kPatienceWithStrangers).count());
+    if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) return;
+    if (fds[0].revents != 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    std::size_t at = 2;
+    std::erase_if(strangers, [&](Stranger& stranger) {
+      const bool speaks = fds[at++].revents != 0;
+      return (speaks && !listen_to(stranger)) || now > stranger.until;
+    });
+    if (fds[1].revents != 0) accept_all(strangers);
+  }
+}
+
+void LinkHub::accept_all(std::vector<Stranger>& strangers) const {
+  while (strangers.size() < kMostStrangers) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    send_at_once(socket.get());
+    strangers.push_back(
+        {std::move(socket), {}, std::chrono::steady_clock::now() + kPatienceWithStrangers});
+  }
+}
+
+bool LinkHub::listen_to(Stranger& stranger) {
+  Introduction who;
+  auto& said = stranger.said;
+  const auto before = said.size();
+  said.resize(sizeof who);
+  const auto got = ::recv(stranger.socket.get(), said.data() + before, sizeof who - before, 0);
+  said.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  if (said.size() < sizeof who) return true;
+  std::memcpy(&who, said.data(), sizeof who);
+  const bool known = who.magic == Introduction().magic && who.cookie == job_.cookie &&
+                     who.from >= 0 && who.from < size() && who.to == rank() &&
+                     static_cast<std::size_t>(who.channel) < kLinkChannels;
+  if (known) {
+    introduce(who, std::move(stranger.socket));
+  } else {
+    log::warn("net", "a connection is refused: it is not of this job");
+  }
+  return false;
+}
+
+void LinkHub::introduce(const Introduction& who, UniqueFd socket) {
+  const auto index = static_cast<std::size_t>(who.channel);
+  const std::lock_guard lock(mutex_);
+  if (auto* const links = links_[index]) {
+    links->adopt(who.from, std::move(socket));
+  } else {
+    early_[index].push_back({who.from, std::move(socket)});
+  }
+}
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,215 @@
+#include "rank/net/links/link_session.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include <troupe/clock.hpp>
+
+#include "common/core/mix.hpp"
+#include "common/ipc/socket.hpp"
+#include "rank/net/links/link_bulk.hpp"
+#include "rank/net/links/link_messages.hpp"
+#include "rank/net/mpi/mpi_session.hpp"
+
+namespace troupe::rank_process {
+namespace {
+
+constexpr int kExitFailure = 1, kExitUsage = 2;  // as runtime.hpp has them
+
+/// What a keeper has given to this process; the keeper's line outlives every session.
+struct FromKeeper {
+  keeper::Job job;
+  ipc::Socket line;
+  UniqueFd listener;
+};
+
+UniqueFd inherited(int fd) {
+  (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return UniqueFd(fd);
+}
+
+/// Once in the life of the process: children that it starts have no keeper.
+std::optional<FromKeeper>& from_keeper() {
+  static std::optional<FromKeeper> given = []() -> std::optional<FromKeeper> {
+    if (std::getenv(keeper::kEnvironment) == nullptr) return std::nullopt;
+    ::unsetenv(keeper::kEnvironment);
+    auto job = keeper::read_job(keeper::kJob);
+    if (!job.ok()) {
+      std::fprintf(stderr, "troupe: %s\n", job.error().message.c_str());
+      std::_Exit(kExitUsage);
+    }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pollfd line{keeper::kLine, 0, 0};
+    if (::poll(&line, 1, 0) > 0) std::_Exit(kExitFailure);  // the keeper was gone before that
+    ::close(keeper::kJob);
+    return FromKeeper{std::move(*job), ipc::Socket(inherited(keeper::kLine)),
+                      inherited(keeper::kListener)};
+  }();
+  return given;
+}
+
+void tell_keeper(const keeper::FromRank& what) {
+  (void)from_keeper()->line.send(std::as_bytes(std::span(&what, 1)));
+}
+
+// Kinds of groups, beside those of Session::GroupTag.
+constexpr std::uint32_t kEveryone = 16, kNeighbours = 17, kClock = 18;
+
+std::uint64_t number_of(std::uint32_t kind, std::uint32_t number, const std::vector<int>& ranks) {
+  Mix mix;
+  mix.add(kind);
+  mix.add(number);
+  for (const int rank : ranks) mix.add(static_cast<std::uint64_t>(rank));
+  return mix.value();
+}
+
+LinkChannel channel_of(Session::Channel channel) {
+  switch (channel) {
+    case Session::Channel::world: return LinkChannel::world;
+    case Session::Channel::actors: return LinkChannel::actors;
+    case Session::Channel::checks: return LinkChannel::checks;
+    case Session::Channel::tokens: return LinkChannel::tokens;
+  }
+  return LinkChannel::world;
+}
+
+}  // namespace
+
+bool LinkSession::has_keeper() {
+  return from_keeper().has_value();
+}
+
+std::unique_ptr<Session> LinkSession::open() {
+  return std::unique_ptr<Session>(new LinkSession(from_keeper()->job));
+}
+
+LinkSession::LinkSession(keeper::Job job)
+    : hub_(std::move(job), UniqueFd(::fcntl(from_keeper()->listener.get(), F_DUPFD_CLOEXEC, 3))),
+      end_(hub_, LinkChannel::end),
+      ending_(hub_.rank(), hub_.size()) {
+  const auto& card = hub_.job().card();
+  place_ = {.rank = hub_.rank(),
+            .size = hub_.size(),
+            .local_rank = card.local_rank,
+            .local_size = card.local_size,
+            .node = card.node};
+  const bool spins = has_cores_to_spare(1);
+  hosts_ = std::make_shared<LinkPost>(hub_, LinkChannel::hosts, spins);
+  background_ = std::make_shared<LinkPost>(hub_, LinkChannel::background, false);
+  std::vector<int> all(static_cast<std::size_t>(size())), here;
+  std::iota(all.begin(), all.end(), 0);
+  std::copy_if(all.begin(), all.end(), std::back_inserter(here), [&](int rank) {
+    return hub_.job().cards[static_cast<std::size_t>(rank)].node == card.node;
+  });
+  everyone_ = std::make_unique<HostGroup>(all, rank(), exchange(hosts_, all, rank(), kEveryone, 0),
+                                          exchange(background_, all, rank(), kEveryone, 0));
+  neighbours_ = std::make_unique<HostGroup>(here, local_rank(),
+                                            exchange(hosts_, here, local_rank(), kNeighbours, 0));
+}
+
+LinkSession::~LinkSession() {
+  neighbours_.reset();
+  everyone_.reset();
+  if (forsaken()) return;
+  tell_keeper({.kind = keeper::FromRank::Kind::goodbye,
+               .status = status_,
+               .patience_ns = patience_.count()});
+}
+
+std::unique_ptr<Exchange> LinkSession::exchange(const std::shared_ptr<LinkPost>& post,
+                                                const std::vector<int>& ranks, int own,
+                                                std::uint32_t kind, std::uint32_t number) const {
+  return std::make_unique<LinkExchange>(post, ranks, own, number_of(kind, number, ranks));
+}
+
+Result<void> LinkSession::check_threads() const {
+  if (!MpiSession::is_initialised()) return {};
+  return Error{Errc::invalid, 0,
+               "--on-rank-loss respawn: this program initialises MPI by itself, and would not "
+               "outlive a rank"};
+}
+
+std::shared_ptr<const HostGroup> LinkSession::make_group(std::vector<int> ranks, GroupTag tag,
+                                                         int number) {
+  const int own = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+  const auto kind = static_cast<std::uint32_t>(tag);
+  const auto which = static_cast<std::uint32_t>(number);
+  auto host = exchange(hosts_, ranks, own, kind, which);
+  auto background =
+      tag == GroupTag::world ? exchange(background_, ranks, own, kind, which) : nullptr;
+  return std::make_shared<const HostGroup>(std::move(ranks), own, std::move(host),
+                                           std::move(background));
+}
+
+std::unique_ptr<Messages> LinkSession::messages(Session::Channel channel) {
+  return std::make_unique<LinkMessages>(hub_, channel_of(channel));
+}
+
+std::unique_ptr<Bulk> LinkSession::bulk(Bulk::Receiver receiver) {
+  return std::make_unique<LinkBulk>(hub_, std::move(receiver));
+}
+
+/// As MpiSession does: rank 0 answers one node after the other, and of several round trips the
+/// fastest says most.
+std::chrono::nanoseconds LinkSession::clock_offset() {
+  constexpr std::uint64_t kTrips = 16;
+  std::int64_t offset = 0, fastest = INT64_MAX;
+  const auto& cards = hub_.job().cards;
+  const std::uint64_t group = number_of(kClock, 0, {});
+  const auto as_bytes = [](const std::int64_t& value) {
+    return std::as_bytes(std::span(&value, 1));
+  };
+  for (int asking = 1; asking < size() && local_rank() == 0; ++asking) {
+    if (cards[static_cast<std::size_t>(asking)].local_rank != 0) continue;
+    for (std::uint64_t trip = 0; trip < kTrips && (rank() == 0 || rank() == asking); ++trip) {
+      const LinkPost::Name ask{group, trip, 0}, answer{group, trip, 1};
+      std::int64_t there = 0;
+      if (rank() == 0) {
+        (void)hosts_->receive(asking, ask);
+        there = SteadyClock::time().count();
+        hosts_->send(asking, answer, as_bytes(there));
+        continue;
+      }
+      const auto before = SteadyClock::time().count();
+      hosts_->send(0, ask, {});
+      const auto told = hosts_->receive(0, answer);
+      const auto after = SteadyClock::time().count();
+      check(told.size() == sizeof there, "a clock's answer");
+      std::copy(told.begin(), told.end(), reinterpret_cast<std::byte*>(&there));
+      if (after - before >= fastest) continue;
+      fastest = after - before;
+      offset = there - (before + fastest / 2);
+    }
+  }
+  return std::chrono::nanoseconds(neighbours_->gather(offset).front());
+}
+
+bool LinkSession::all_have_ended(std::chrono::nanoseconds limit) {
+  constexpr std::chrono::milliseconds kLook{1};
+  const auto until = SteadyClock::time() + limit;
+  for (;;) {
+    (void)end_.look({.arrived = [this](int, const Links::Head& head, const std::vector<std::byte>&,
+                                       std::byte*) { ending_.hear(head); }});
+    if (ending_.advance(end_)) return true;
+    if (forsaken() || SteadyClock::time() >= until) return false;
+    end_.wait(kLook);
+  }
+}
+
+void LinkSession::abort(int status) {
+  tell_keeper({.kind = keeper::FromRank::Kind::abort, .status = status});
+  std::this_thread::sleep_for(std::chrono::seconds(60));  // the launcher ends this process
+}
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,279 @@
+#include "rank/net/links/links.hpp"
+
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "common/core/log.hpp"
+#include "common/ipc/system_error.hpp"
+
+namespace troupe::rank_process {
+namespace {
+
+constexpr std::size_t kBuffer = 64 * 1024;    ///< what is read at once of small messages
+constexpr std::size_t kMostAtOnce = 8 << 20;  ///< of one connection, before others have their turn
+constexpr std::size_t kPartsAtOnce = 32;      ///< pieces of memory that one system call sends
+
+}  // namespace
+
+Links::Links(LinkHub& hub, LinkChannel channel)
+    : hub_(&hub),
+      channel_(channel),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      bell_(ipc::Doorbell::create().take()) {
+  check(static_cast<bool>(epoll_), "epoll_create1");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.fd(), &event);
+  hub.attach(channel, *this);
+}
+
+Links::~Links() {
+  hub_->detach(channel_);
+}
+
+void Links::adopt(int rank, UniqueFd socket) {
+  auto in = std::make_unique<In>();
+  in->rank = rank;
+  in->incoming = true;
+  in->socket = std::move(socket);
+  in->buffer.resize(kBuffer);
+  {
+    const std::lock_guard lock(mutex_);
+    adopted_.push_back(std::move(in));
+  }
+  bell_.ring();
+}
+
+void Links::take_adopted() {
+  bell_.clear();
+  std::vector<std::unique_ptr<In>> adopted;
+  {
+    const std::lock_guard lock(mutex_);
+    adopted.swap(adopted_);
+  }
+  for (auto& in : adopted) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = static_cast<End*>(in.get());
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, in->socket.get(), &event);
+    in_.push_back(std::move(in));
+  }
+}
+
+Links::Out& Links::out_to(int rank) {
+  auto& out = out_[rank];
+  if (out) return *out;
+  out = std::make_unique<Out>();
+  out->rank = rank;
+  auto made = hub_->connect(rank, channel_);
+  if (!made.ok()) {
+    out->broken = true;
+    log::warn("net", "rank {} cannot be reached: {}", rank, made.error().to_string());
+    return *out;
+  }
+  out->socket = std::move(made->socket);
+  out->introduction = std::move(made->introduction);
+  out->watched = true;  // until it is connected
+  epoll_event event{};
+  event.events = EPOLLRDHUP | EPOLLOUT;
+  event.data.ptr = static_cast<End*>(out.get());
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, out->socket.get(), &event);
+  return *out;
+}
+
+void Links::send(int rank, Head head, std::vector<std::byte> bytes) {
+  auto& out = out_to(rank);
+  if (out.broken) return;
+  head.bytes = bytes.size();
+  auto& message = out.queue.emplace_back(Message{head, std::move(bytes), {}, {}});
+  message.data = message.owned;
+  ++sending_;
+  if (!out.watched) push(out);
+}
+
+void Links::send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent) {
+  auto& out = out_to(rank);
+  if (out.broken) return sent();
+  head.bytes = data.size();
+  out.queue.push_back({head, {}, data, std::move(sent)});
+  ++sending_;
+  if (!out.watched) push(out);
+}
+
+/// Gives the system as much as it takes.
+void Links::push(Out& out) {
+  while (!out.queue.empty() && !out.broken) {
+    std::array<iovec, kPartsAtOnce> parts{};
+    std::size_t count = 0, skip = out.done;
+    const auto add = [&](const void* data, std::size_t bytes) {
+      const auto skipped = std::min(skip, bytes);
+      skip -= skipped;
+      if (skipped == bytes || count == parts.size()) return;
+      parts[count++] = {const_cast<char*>(static_cast<const char*>(data)) + skipped,
+                        bytes - skipped};
+    };
+    add(out.introduction.data(), out.introduction.size());
+    for (const auto& message : out.queue) {
+      if (count == parts.size()) break;
+      add(&message.head, sizeof message.head);
+      add(message.data.data(), message.data.size());
+    }
+    msghdr packet{};
+    packet.msg_iov = parts.data();
+    packet.msg_iovlen = count;
+    const auto sent = ::sendmsg(out.socket.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == ENOTCONN)) return watch(out, true);
+    if (sent < 0) return drop(out);
+    progress_ = true;
+    out.done += static_cast<std::size_t>(sent);
+    while (!out.queue.empty()) {
+      const auto& first = out.queue.front();
+      const auto whole = out.introduction.size() + sizeof first.head + first.data.size();
+      if (out.done < whole) break;
+      out.done -= whole;
+      out.introduction.clear();
+      const auto told = std::move(out.queue.front().sent);
+      out.queue.pop_front();
+      --sending_;
+      if (told) told();
+    }
+  }
+  watch(out, false);
+}
+
+void Links::watch(Out& out, bool room) {
+  if (out.watched == room || out.broken) return;
+  out.watched = room;
+  epoll_event event{};
+  event.events = EPOLLRDHUP | (room ? std::uint32_t{EPOLLOUT} : 0U);
+  event.data.ptr = static_cast<End*>(&out);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, out.socket.get(), &event);
+}
+
+/// The connection is gone: nothing more of what waits will be taken.
+void Links::drop(Out& out) {
+  if (out.broken) return;
+  out.broken = true;
+  out.socket.reset();
+  sending_ -= out.queue.size();
+  const auto queue = std::exchange(out.queue, {});
+  for (const auto& message : queue) {
+    if (message.sent) message.sent();
+  }
+}
+
+/// What is in the buffer: whole messages, and the begin of one. False: it is no message of ours.
+bool Links::consume(In& in, const Taker& taker) {
+  for (;;) {
+    if (!in.in_message) {
+      if (in.end - in.begin < sizeof in.head) return true;
+      std::memcpy(&in.head, in.buffer.data() + in.begin, sizeof in.head);
+      in.begin += sizeof in.head;
+      if (in.head.bytes > kMostBytes) return false;
+      in.in_message = true;
+      in.received = 0;
+      in.where = taker.place ? taker.place(in.rank, in.head) : nullptr;
+      if (in.where == nullptr) in.bytes.resize(in.head.bytes);
+    }
+    auto* const target = in.where != nullptr ? in.where : in.bytes.data();
+    const auto more = std::min<std::uint64_t>(in.end - in.begin, in.head.bytes - in.received);
+    if (more > 0) std::memcpy(target + in.received, in.buffer.data() + in.begin, more);
+    in.begin += more;
+    in.received += more;
+    if (in.received < in.head.bytes) return true;
+    in.in_message = false;
+    taker.arrived(in.rank, in.head, std::exchange(in.bytes, {}), in.where);
+  }
+}
+
+/// False once the connection has ended.
+bool Links::take(In& in, const Taker& taker) {
+  for (std::size_t taken = 0; taken < kMostAtOnce;) {
+    // A message that is not there yet goes straight to its place.
+    const auto missing = in.in_message ? in.head.bytes - in.received : 0;
+    const bool direct = missing > kBuffer;
+    if (!direct && in.begin > 0) {
+      std::memmove(in.buffer.data(), in.buffer.data() + in.begin, in.end - in.begin);
+      in.end -= in.begin;
+      in.begin = 0;
+    }
+    auto* const target = in.where != nullptr ? in.where : in.bytes.data();
+    auto* const to = direct ? target + in.received : in.buffer.data() + in.end;
+    const auto room = direct
+                          ? static_cast<std::size_t>(std::min<std::uint64_t>(missing, kMostAtOnce))
+                          : in.buffer.size() - in.end;
+    const auto got = ::recv(in.socket.get(), to, room, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0) return false;
+    progress_ = true;
+    taken += static_cast<std::size_t>(got);
+    if (direct) {
+      in.received += static_cast<std::uint64_t>(got);
+      if (in.received < in.head.bytes) continue;
+      in.in_message = false;
+      taker.arrived(in.rank, in.head, std::exchange(in.bytes, {}), in.where);
+    } else {
+      in.end += static_cast<std::size_t>(got);
+      if (!consume(in, taker)) {
+        log::error("net", "what rank {} sends is no message", in.rank);
+        return false;
+      }
+      if (static_cast<std::size_t>(got) < room) return true;  // there was no more
+    }
+  }
+  return true;
+}
+
+bool Links::look(const Taker& taker) {
+  progress_ = false;
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const auto& event = events[static_cast<std::size_t>(i)];
+    auto* const end = static_cast<End*>(event.data.ptr);
+    if (end == nullptr) {
+      take_adopted();
+    } else if (end->incoming) {
+      auto& in = static_cast<In&>(*end);
+      if (!take(in, taker)) in.socket.reset();
+    } else {
+      auto& out = static_cast<Out&>(*end);
+      if ((event.events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) {
+        drop(out);
+      } else if (!out.broken) {
+        push(out);
+      }
+    }
+  }
+  if (count > 0) std::erase_if(in_, [](const auto& in) { return !in->socket; });
+  return progress_;
+}
+
+void Links::wait(std::chrono::nanoseconds limit) const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+  const timespec time{.tv_sec = seconds.count(), .tv_nsec = (limit - seconds).count()};
+  pollfd ready{epoll_.get(), POLLIN, 0};
+  (void)::ppoll(&ready, 1, &time, nullptr);
+}
+
+bool Links::delivered() const {
+  if (sending()) return false;
+  return std::all_of(out_.begin(), out_.end(), [](const auto& entry) {
+    int waiting = 0;
+    const auto& out = *entry.second;
+    return out.broken || ::ioctl(out.socket.get(), SIOCOUTQ, &waiting) != 0 || waiting == 0;
+  });
+}
+
+}  // namespace troupe::rank_process

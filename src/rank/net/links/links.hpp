@@ -1,0 +1,118 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "common/ipc/doorbell.hpp"
+#include "rank/net/links/link_hub.hpp"
+
+namespace troupe::rank_process {
+
+/// TCP connections of one channel from this rank to others, made when they are first needed, and
+/// from others to this one. Each carries messages one way; those from one rank to another arrive in
+/// order.
+///
+/// They move only while they are looked at. One thread, but for adopt() and wake().
+class Links {
+ public:
+  /// What goes ahead of each message.
+  struct Head {
+    std::uint32_t tag = 0;
+    std::uint32_t slot = 0;
+    std::uint64_t key = 0;
+    std::uint64_t sequence = 0;
+    std::uint64_t bytes = 0;  ///< filled in by send()
+  };
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+
+  /// What is done with what comes.
+  struct Taker {
+    /// A message has come as a whole. `where`: where place() wanted it; then `bytes` are empty.
+    std::function<void(int rank, const Head& head, std::vector<std::byte> bytes, std::byte* where)>
+        arrived;
+    /// Where a message shall go; nullptr: into a vector. Empty: all of them.
+    std::function<std::byte*(int rank, const Head& head)> place{};
+  };
+
+  Links(LinkHub& hub, LinkChannel channel);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+
+  /// To another rank.
+  void send(int rank, Head head, std::vector<std::byte> bytes);
+  /// `data` must not change until `sent` is called, in look() or send().
+  void send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent);
+  /// Moves what can be moved now. True if something has come, or gone.
+  bool look(const Taker& taker);
+  /// Sleeps until look() would do something, wake() is called, or the time is over.
+  void wait(std::chrono::nanoseconds limit) const;
+  /// Ends wait(). Any thread.
+  void wake() const { bell_.ring(); }
+  /// Something has not been given to the system yet.
+  [[nodiscard]] bool sending() const noexcept { return sending_ > 0; }
+  /// All that was sent is with the systems of the receivers.
+  [[nodiscard]] bool delivered() const;
+
+  /// The hub: a rank has connected. Any thread.
+  void adopt(int rank, UniqueFd socket);
+
+ private:
+  struct Message {
+    Head head;
+    std::vector<std::byte> owned;
+    std::span<const std::byte> data;
+    std::function<void()> sent;
+  };
+  struct End {
+    int rank = 0;
+    bool incoming = false;
+    UniqueFd socket{};
+  };
+  struct Out : End {
+    std::vector<std::byte> introduction;
+    std::deque<Message> queue;
+    std::size_t done = 0;  ///< bytes of the introduction and of the first message that are gone
+    bool watched = false;  ///< look() is told when there is room
+    bool broken = false;
+  };
+  struct In : End {
+    std::vector<std::byte> buffer;   ///< what came and is not looked at …
+    std::size_t begin = 0, end = 0;  ///< … between these
+    bool in_message = false;
+    Head head{};
+    std::vector<std::byte> bytes;
+    std::byte* where = nullptr;  ///< see Taker
+    std::uint64_t received = 0;  ///< of the message
+  };
+
+  Out& out_to(int rank);
+  void push(Out& out);
+  void drop(Out& out);
+  void watch(Out& out, bool room);
+  bool take(In& in, const Taker& taker);
+  static bool consume(In& in, const Taker& taker);
+  void take_adopted();
+
+  LinkHub* hub_;
+  LinkChannel channel_;
+  UniqueFd epoll_;
+  ipc::Doorbell bell_;
+  std::map<int, std::unique_ptr<Out>> out_;
+  std::vector<std::unique_ptr<In>> in_;
+  std::size_t sending_ = 0;  ///< messages in queues
+  bool progress_ = false;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<In>> adopted_;
+};
+
+}  // namespace troupe::rank_process
