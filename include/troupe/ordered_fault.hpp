@@ -11,10 +11,12 @@ namespace troupe {
 
 /// A fault that a program is told to let a device host suffer: one value of its option --fault. In
 /// this order it has the kind, when it strikes (an iteration, or a phase of a recovery), and the
-/// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing.
+/// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing; with
+/// the kind rank it is the rank's process that dies (--on-rank-loss respawn).
 struct OrderedFault {
   memory::FaultKind kind{};
   bool failing_gpu = false;
+  bool rank_dies = false;
   std::int64_t iteration = -1;  ///< -1: in `phase`
   std::string phase;            ///< as World::inject_in_phase has it
   int rank = 0;
@@ -29,7 +31,8 @@ class FaultsOfRank {
  public:
   FaultsOfRank() = default;
   /// This rank's of `all`. Those that wait for a phase of a recovery are the world's from now on.
-  /// All ranks make one. Throws CollectiveException (invalid): the engine lacks a kind of fault.
+  /// Of the deaths of this rank's process as many are past as it has died. All ranks make one.
+  /// Throws CollectiveException (invalid): the engine lacks a kind of fault.
   FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all);
   FaultsOfRank(FaultsOfRank&&) = default;
   FaultsOfRank& operator=(FaultsOfRank&&) = default;

@@ -7,12 +7,15 @@
 // keeper passes on what the launcher sends (signals) and what becomes of its rank (the exit
 // status).
 //
-// Exit status: the rank's; 2 if it cannot be started.
+// A rank that a signal ends is started again, once it has asked for that, with the same number.
+//
+// Exit status: the rank's; 2 if it cannot be started; 75 if it has died more often than it may.
 #include <mpi.h>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -41,7 +44,7 @@ namespace {
 using namespace troupe;
 using namespace troupe::keeper;
 
-constexpr int kExitUsage = 2;
+constexpr int kExitUsage = 2, kExitRequeue = 75;
 
 /// Signals that a launcher sends, and that are for the rank.
 constexpr int kPassedOn[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
@@ -98,7 +101,7 @@ void finalise(const FromRank& last) {
   std::condition_variable changed;
   bool done = false;
   std::thread clock;
-  const std::chrono::nanoseconds patience(last.patience_ns);
+  const std::chrono::nanoseconds patience(last.time_ns);
   if (patience.count() > 0) {
     clock = std::thread([&] {
       std::unique_lock lock(mutex);
@@ -142,6 +145,8 @@ class Keeper {
     listener_ = need(listen_anywhere());
     job_ = meet(listener_.get());
     block_signals();
+    start_.reset(::memfd_create("troupe-start", MFD_CLOEXEC));
+    if (!start_) end_without_rank(ipc::system_error("memfd_create"));
     start();
     for (;;) {
       pollfd fds[] = {
@@ -149,7 +154,8 @@ class Keeper {
       if (::poll(fds, std::size(fds), -1) < 0) continue;
       if (fds[0].revents != 0) listen_to_rank();
       if (fds[1].revents != 0) pass_signals_on();
-      if (fds[2].revents != 0) return conclude();
+      if (fds[2].revents == 0) continue;
+      if (const auto status = conclude()) return *status;
     }
   }
 
@@ -167,12 +173,13 @@ class Keeper {
     auto [here, there] = need(ipc::Socket::make_pair());
     const auto job = need(write_job(job_));
     ::setenv(kEnvironment, "1", 1);
-    rank_ = need(ipc::ChildProcess::spawn({.program = program_,
-                                           .arguments = arguments_,
-                                           .named = true,
-                                           .strip_environment = kLaunchersOwn,
-                                           .descriptors = {there.fd(), listener_.get(), job.get()},
-                                           .leads_group = false}));
+    rank_ = need(ipc::ChildProcess::spawn(
+        {.program = program_,
+         .arguments = arguments_,
+         .named = true,
+         .strip_environment = kLaunchersOwn,
+         .descriptors = {there.fd(), listener_.get(), job.get(), start_.get()},
+         .leads_group = false}));
     line_ = std::move(here);
   }
 
@@ -182,20 +189,43 @@ class Keeper {
     if (!*packet || (*packet)->bytes.size() != sizeof(FromRank)) return;
     FromRank said;
     std::memcpy(&said, (*packet)->bytes.data(), sizeof said);
-    if (said.kind == FromRank::Kind::goodbye) {
-      goodbye_ = said;
-    } else {
-      MPI_Abort(MPI_COMM_WORLD, said.status);
+    switch (said.kind) {
+      case FromRank::Kind::goodbye: goodbye_ = said; break;
+      case FromRank::Kind::abort: MPI_Abort(MPI_COMM_WORLD, said.status); break;
+      case FromRank::Kind::respawn: respawns_ = said; break;
+      case FromRank::Kind::leave: respawns_.reset(); break;
     }
   }
 
   void pass_signals_on() {
     signalfd_siginfo info{};
-    while (::read(signals_.get(), &info, sizeof info) == sizeof info)
-      ::kill(rank_.pid(), static_cast<int>(info.ssi_signo));
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      passed_on_ = static_cast<int>(info.ssi_signo);
+      ::kill(rank_.pid(), passed_on_);
+    }
   }
 
-  int conclude() {
+  /// Whether the rank may be started again after this signal.
+  bool may_start_again(int signal) {
+    if (!respawns_ || signal == passed_on_) return false;
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(deaths_, [&](const auto& death) {
+      return now - death > std::chrono::nanoseconds(respawns_->time_ns);
+    });
+    deaths_.push_back(now);
+    if (deaths_.size() <= static_cast<std::size_t>(respawns_->status)) return true;
+    std::fprintf(
+        stderr,
+        "troupe-keeper: rank %d has died of signal %d (%s), more often than restart-budget = "
+        "%d allows: the job ends\n",
+        job_.rank, signal, ::strsignal(signal), respawns_->status);
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, kExitRequeue);
+    std::_Exit(kExitRequeue);
+  }
+
+  /// The rank has ended. Nothing: another one has been started in its place.
+  std::optional<int> conclude() {
     while (line_.fd() >= 0 && !goodbye_) {
       pollfd more{line_.fd(), POLLIN, 0};
       if (::poll(&more, 1, 0) <= 0) break;
@@ -204,7 +234,12 @@ class Keeper {
     siginfo_t end{};
     ::waitid(P_PID, static_cast<id_t>(rank_.pid()), &end, WEXITED | WNOWAIT);
     (void)rank_.reap();
-    if (end.si_code != CLD_EXITED) die_of(end.si_status);
+    if (end.si_code != CLD_EXITED) {
+      if (!may_start_again(end.si_status)) die_of(end.si_status);
+      ++job_.incarnation;
+      start();
+      return std::nullopt;
+    }
     if (goodbye_) {
       finalise(*goodbye_);
       return end.si_status;
@@ -215,11 +250,14 @@ class Keeper {
 
   std::string program_;
   std::vector<std::string> arguments_;
-  UniqueFd listener_, signals_;
+  UniqueFd listener_, signals_, start_;
   Job job_;
   ipc::ChildProcess rank_;
   ipc::Socket line_;
   std::optional<FromRank> goodbye_;
+  std::optional<FromRank> respawns_;  ///< how often the rank may be started again
+  std::vector<std::chrono::steady_clock::time_point> deaths_;
+  int passed_on_ = 0;  ///< the newest signal of the launcher's
 };
 
 }  // namespace

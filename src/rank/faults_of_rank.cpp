@@ -1,3 +1,6 @@
+#include <signal.h>
+#include <unistd.h>
+
 #include <troupe/ordered_fault.hpp>
 #include <troupe/runtime.hpp>
 
@@ -9,14 +12,21 @@ FaultsOfRank::FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& al
     : device_(&runtime.device()) {
   auto& world = runtime.world();
   const auto& engine = device_->info().engine;
+  auto past = world.deaths_of_rank();
   for (const auto& fault : all) {
-    if (!fault.failing_gpu && needs_gpu(fault.kind) && engine != "cuda") {
+    if (!fault.failing_gpu && !fault.rank_dies && needs_gpu(fault.kind) && engine != "cuda") {
       throw CollectiveException({Errc::invalid, 0,
                                  "--fault: " + std::string(to_string(fault.kind)) +
                                      " happens on GPUs only, and the engine is " + engine});
     }
     if (fault.rank != world.rank()) continue;
-    if (fault.phase.empty()) {
+    if (fault.rank_dies && past > 0) {
+      --past;
+      continue;
+    }
+    if (fault.rank_dies && !fault.phase.empty()) {
+      world.inject_death_in_phase(fault.phase);
+    } else if (fault.phase.empty()) {
       waiting_.push_back(fault);
     } else {
       world.inject_in_phase(fault.kind, fault.phase);
@@ -26,9 +36,12 @@ FaultsOfRank::FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& al
 
 FaultsOfRank::~FaultsOfRank() {
   for (const auto& fault : waiting_) {
-    log::warn(
-        "world", "--fault {}@{}:{} has not struck: the program did not come to that iteration",
-        fault.failing_gpu ? "failing-gpu" : to_string(fault.kind), fault.iteration, fault.rank);
+    log::warn("world",
+              "--fault {}@{}:{} has not struck: the program did not come to that iteration",
+              fault.failing_gpu ? "failing-gpu"
+              : fault.rank_dies ? "rank"
+                                : to_string(fault.kind),
+              fault.iteration, fault.rank);
   }
 }
 
@@ -36,7 +49,9 @@ bool FaultsOfRank::strike(std::int64_t first, std::int64_t count) {
   bool struck = false;
   std::erase_if(waiting_, [&](const OrderedFault& fault) {
     if (fault.iteration < first || fault.iteration >= first + count) return false;
-    if (fault.failing_gpu) {
+    if (fault.rank_dies) {
+      ::kill(::getpid(), SIGKILL);
+    } else if (fault.failing_gpu) {
       device_->inject_health(
           {0, HealthKind::other, "this GPU is failing, as --fault orders", true});
     } else {

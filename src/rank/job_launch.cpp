@@ -1,8 +1,13 @@
 #include "rank/job_launch.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <vector>
 
+#include "common/ipc/system_error.hpp"
 #include "rank/launch.hpp"
 
 namespace troupe::rank_process {
@@ -28,6 +33,25 @@ Result<DeviceCore::Options> device_options(const Settings& settings, const std::
   if (settings.token_path == TokenWay::nccl)
     options->settings.launch.channels = 2 * (mpi.size() - 1);
   return options;
+}
+
+Result<void> become_keeper(const Settings& settings, char** argv) {
+  if (settings.on_rank_loss != OnRankLoss::respawn || Session::has_keeper()) return {};
+  if (Session::mpi_is_initialised()) {
+    return Error{
+        Errc::invalid, 0,
+        "on-rank-loss = respawn: this program initialises MPI by itself, which ends the job "
+        "with a rank"};
+  }
+  std::error_code error;
+  auto program = std::filesystem::canonical("/proc/self/exe", error).string();
+  if (error) return Error{Errc::io, error.value(), "/proc/self/exe: " + error.message()};
+  auto keeper = keeper_program();
+  std::vector<char*> arguments{keeper.data(), program.data()};
+  for (char** one = argv; *one != nullptr; ++one) arguments.push_back(*one);
+  arguments.push_back(nullptr);
+  ::execv(keeper.c_str(), arguments.data());
+  return ipc::system_error("on-rank-loss = respawn: " + keeper);
 }
 
 }  // namespace troupe::rank_process

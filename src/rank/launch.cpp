@@ -248,6 +248,15 @@ Result<void> check_settings(const Settings& settings) {
   if (settings.on_health == OnHealth::shrink && settings.isolation == Isolation::thread)
     return Error{Errc::invalid, 0,
                  "on-health = shrink gives up a device host: it wants isolation = process"};
+  if (settings.on_rank_loss == OnRankLoss::respawn && settings.isolation == Isolation::thread)
+    return Error{Errc::invalid, 0,
+                 "on-rank-loss = respawn wants isolation = process: the device host must not be in "
+                 "the process that dies"};
+  if (settings.on_rank_loss == OnRankLoss::respawn && settings.partner == Partner::off)
+    return Error{
+        Errc::invalid, 0,
+        "on-rank-loss = respawn wants partner = on: a rank that comes back has its state from "
+        "there"};
   const auto longer_than_a_heartbeat = [&](const char* name, std::chrono::nanoseconds limit,
                                            const char* why) -> Result<void> {
     if (limit > settings.heartbeat_timeout || limit.count() == 0) return {};
@@ -269,15 +278,20 @@ Result<void> check_settings(const Settings& settings) {
       "a transfer has to outlast the discovery that a device host hangs");
 }
 
+std::string keeper_program() {
+  return (installed() / "troupe-keeper").string();
+}
+
 SaveOptions save_options(const Settings& settings, const Config& config) {
-  SaveOptions options{
-      .directory = settings.checkpoint_dir,
-      .name = ::program_invocation_short_name,
-      .every = settings.checkpoint_every,
-      .partner = settings.partner == Partner::on ||
-                 (settings.partner == Partner::automatic && settings.on_loss == OnLoss::shrink),
-      .fingerprint = config.shaping(),
-      .inputs = config.shaping_files()};
+  SaveOptions options{.directory = settings.checkpoint_dir,
+                      .name = ::program_invocation_short_name,
+                      .every = settings.checkpoint_every,
+                      .partner = settings.partner == Partner::on ||
+                                 (settings.partner == Partner::automatic &&
+                                  (settings.on_loss == OnLoss::shrink ||
+                                   settings.on_rank_loss == OnRankLoss::respawn)),
+                      .fingerprint = config.shaping(),
+                      .inputs = config.shaping_files()};
   options.io = settings.checkpoint_io == CheckpointIo::direct   ? StateIo::direct
                : settings.checkpoint_io == CheckpointIo::pinned ? StateIo::pinned
                                                                 : StateIo::automatic;

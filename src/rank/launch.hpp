@@ -42,6 +42,8 @@ Result<void> check_segments(const Settings& settings, const std::string& engine)
 
 /// Where runs keep their state; the configuration tells which of the program's options shape it.
 SaveOptions save_options(const Settings& settings, const Config& config);
+/// The program that starts ranks with on-rank-loss = respawn.
+std::string keeper_program();
 /// How runs are rehearsed; nullopt: they are not.
 std::optional<RehearsalOptions> rehearsal_options(const Settings& settings);
 /// The signal by which a run is asked to stop; 0: none.

@@ -34,6 +34,9 @@ namespace {
 
 /// How long a rank that has failed waits for others to end as well.
 constexpr std::chrono::seconds kEndPatience{10};
+/// So often contents can be lost, in the life of a process, until tokens of the one before, which
+/// had its rank, may match.
+constexpr std::uint32_t kGenerationsOfProcess = 1u << 20;
 constexpr int kActorWorkers = 2;  // the device's actor and the world's
 
 rank_process::TokenPath token_path(TokenWay way) {
@@ -167,6 +170,7 @@ Result<void> Runtime::Parts::open_device() {
   if (!options) return options.error();
   options->settings.in_world = true;
   options->flight.job = job;
+  options->first_generation = 1 + mpi->respawns().incarnation() * kGenerationsOfProcess;
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
@@ -257,6 +261,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   device.emplace(device_core);
   world.emplace(*device, world_core);
   observer->watch(*world_core);
+  if (settings.on_rank_loss == OnRankLoss::respawn)
+    mpi->respawns().expect(static_cast<int>(settings.restart_budget), settings.restart_window);
 }
 
 Runtime::Runtime(int argc, char** argv, const Config& config)
@@ -385,6 +391,22 @@ int answer(const Program& program, const Config& config, bool first) {
 
 }  // namespace
 
+namespace {
+
+/// The settings contradict one another, or a keeper cannot be had; see become_keeper().
+Result<void> launch_again(const Config& config, char** argv) {
+  try {
+    const auto settings = Settings::of(config);
+    if (auto sound = rank_process::check_settings(settings); !sound)
+      return {};  // said by all ranks
+    return rank_process::become_keeper(settings, argv);
+  } catch (const Exception&) {
+    return {};  // as the Runtime says
+  }
+}
+
+}  // namespace
+
 int run_program(int argc, char** argv, const Program& program,
                 const std::function<int(Runtime&)>& body,
                 const std::function<Result<void>(const Config&)>& check_usage) {
@@ -393,6 +415,7 @@ int run_program(int argc, char** argv, const Program& program,
       config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
   Result<void> usage = config.ok() ? Result<void>() : Result<void>(config.error());
   if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
+  if (usage.ok() && !asks) usage = launch_again(*config, argv);
   // It outlives the Runtime: no rank leaves before rank 0 has said what went wrong, for mpirun
   // kills the others once one leaves with a status that is not 0.
   const auto mpi = rank_process::Session::open(&argc, &argv);
@@ -423,6 +446,7 @@ int run_program(int argc, char** argv, const Program& program,
     } catch (...) {
       end_the_job(program, mpi->rank());
     }
+    mpi->respawns().expect_no_more();
     if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
     const rank_process::Whereabouts::Wait wait(runtime.parts_->world_core->whereabouts(),
                                                "the end of the program",

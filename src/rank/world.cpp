@@ -39,8 +39,8 @@ Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) 
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->status().run().keeper().get();
-  auto found = rank_process::MemoryState::find(core_->members(),
-                                               keeper ? keeper->held() : rank_process::HeldPart{});
+  auto found = rank_process::MemoryState::find(
+      core_->members(), keeper ? keeper->held() : std::vector<rank_process::HeldPart>());
   if (!found) return found.error();
   return SavedState(std::move(*found));
 }
@@ -92,12 +92,29 @@ std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& n
   return core_->actors().address(name, known_job_rank(rank), message_set);
 }
 
-bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
-  const auto place = std::find(std::begin(kRecoveryPhases), std::end(kRecoveryPhases), phase);
-  if (place == std::end(kRecoveryPhases)) return false;
+namespace {
+
+std::optional<rank_process::Phase> phase_of(const std::string& name) {
+  const auto place = std::find(std::begin(kRecoveryPhases), std::end(kRecoveryPhases), name);
+  if (place == std::end(kRecoveryPhases)) return std::nullopt;
   const auto number = 1 + (place - std::begin(kRecoveryPhases));  // 0: active
-  core_->status().faults().order(kind, static_cast<rank_process::Phase>(number));
-  return true;
+  return static_cast<rank_process::Phase>(number);
+}
+
+}  // namespace
+
+bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
+  const auto known = phase_of(phase);
+  if (known) core_->status().faults().order(kind, *known);
+  return known.has_value();
+}
+bool World::inject_death_in_phase(const std::string& phase) {
+  const auto known = phase_of(phase);
+  if (known) core_->status().faults().order_death(*known);
+  return known.has_value();
+}
+int World::deaths_of_rank() const {
+  return static_cast<int>(core_->mpi().respawns().incarnation());
 }
 
 std::vector<HealthEvent> World::health_events() const {

@@ -98,7 +98,8 @@ class World {
       world->after(ms(parameters().restore_ms),
                    [this, round] { member.restored(round, {}, 0, 0); });
     }
-    void activate(std::uint32_t, std::int64_t, std::vector<Recovery>) override {
+    [[nodiscard]] Keeping keeping() const override { return {}; }
+    void activate(const from_supervisor::Activate&) override {
       ++world->active_;
       world->after(ms(1), [this] { member.device_event(DeviceStandby{true}); });
     }

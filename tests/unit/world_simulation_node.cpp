@@ -209,8 +209,8 @@ void WorldSimulation::Node::restore(std::uint32_t round, std::int64_t step) {
   work(8000, [this, round, step] { roll_back(round, step); });
 }
 
-void WorldSimulation::Node::activate(std::uint32_t epoch, std::int64_t stable,
-                                     std::vector<Recovery> reports) {
+void WorldSimulation::Node::activate(const from_supervisor::Activate& activate) {
+  const auto epoch = activate.epoch;
   if (epoch <= epoch_) world_->violation("the epoch goes back");
   if (epoch != world_->supervisor_->epoch())
     world_->violation("active in another epoch than the supervisor's");
@@ -219,10 +219,12 @@ void WorldSimulation::Node::activate(std::uint32_t epoch, std::int64_t stable,
   if (member_.excluded() != excluded_) start_anew();
   everyone([&](const Node& node) { return !node.accepting_ || node.epoch_ == epoch; },
            "two epochs accept collectives");
-  flushed_ = all_flushed_ = stable_ = stable;
+  flushed_ = all_flushed_ = stable_ = activate.stable;
   finishing_ = false;
   if (accepting_) raise_standby();
-  if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
+  if (rank_ == 0)
+    world_->reports_.insert(world_->reports_.end(), activate.reports.begin(),
+                            activate.reports.end());
   continue_program();
 }
 

@@ -32,7 +32,8 @@ class WorldSimulation::Node final : public FollowerActions {
   void regroup(std::uint32_t round) override;
   void await_group(std::uint32_t round);
   void restore(std::uint32_t round, std::int64_t step) override;
-  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
+  void activate(const from_supervisor::Activate& activate) override;
+  [[nodiscard]] Keeping keeping() const override { return {}; }
   void stopping(std::int64_t since) override;
   void stable(std::int64_t step) override;
   void all_finished(std::int64_t step) override;

@@ -30,9 +30,10 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   const auto name = text.substr(0, at);
   const auto kind = memory::fault_kind(name);
   fault.failing_gpu = name == "failing-gpu";
-  if (!kind && !fault.failing_gpu) {
+  fault.rank_dies = name == "rank";
+  if (!kind && !fault.failing_gpu && !fault.rank_dies) {
     return wrong(
-        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, "
+        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, rank, "
                     "illegal-address, trap, assert, misaligned)",
                     name));
   }
@@ -62,8 +63,8 @@ OptionSpec fault_option() {
       "fault", OptionType::list, "", "KIND@ITER:RANK",
       "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
       "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
-      "failing-gpu: the GPU says that it is failing; ITER: an iteration, or a phase of "
-      "recovery"};
+      "failing-gpu: the GPU says that it is failing; or rank: the rank's process dies; ITER: an "
+      "iteration, or a phase of recovery"};
   option.shapes_result = false;
   return option;
 }

@@ -17,6 +17,7 @@ enum class StandbyMode : std::uint8_t { off, local, world };
 enum class CompletionMode : std::uint8_t { event, host_fn, sync };
 enum class TokenWay : std::uint8_t { automatic, peer, network, nccl };
 enum class OnLoss : std::uint8_t { respawn, shrink, stop };
+enum class OnRankLoss : std::uint8_t { stop, respawn };
 enum class OnHealth : std::uint8_t { warn, shrink };
 enum class CheckpointIo : std::uint8_t { direct, pinned, automatic };
 enum class Partner : std::uint8_t { automatic, on, off };

@@ -54,7 +54,8 @@ Result<Job> read_job(int fd);
 enum Descriptor : int {
   kLine = 3,      ///< a socket with the keeper at its other end
   kListener = 4,  ///< the socket on which the rank listens; the keeper keeps it, too
-  kJob = 5        ///< write_job()
+  kJob = 5,       ///< write_job()
+  kStart = 6      ///< what the first rank of this place has heard from others while it started
 };
 /// The variable of the environment by which a rank knows that a keeper has started it.
 inline constexpr const char* kEnvironment = "LIBTROUPE_KEEPER";
@@ -63,11 +64,13 @@ inline constexpr const char* kEnvironment = "LIBTROUPE_KEEPER";
 struct FromRank {
   enum class Kind : std::uint32_t {
     goodbye,  ///< it ends together with all others: MPI is to be finalised
-    abort     ///< all ranks are to end at once
+    abort,    ///< all ranks are to end at once
+    respawn,  ///< it is to be started again if a signal ends it
+    leave     ///< no more
   };
   Kind kind{};
-  std::int32_t status = 0;       ///< the exit status
-  std::int64_t patience_ns = 0;  ///< goodbye: how long to wait for MPI_Finalize; 0: for ever
+  std::int32_t status = 0;   ///< the exit status; respawn: how often, within `time_ns`
+  std::int64_t time_ns = 0;  ///< goodbye: how long to wait for MPI_Finalize; 0: for ever
 };
 
 }  // namespace troupe::keeper

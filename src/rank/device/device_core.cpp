@@ -75,6 +75,7 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
                      .memory_limit = options_.memory_limit}),
       modules_(*this, options_.kernels) {
   options_.settings.health = &health_log_;
+  port_.buffers().begin_with(options_.first_generation);
   port_.set_cells([this](std::size_t bytes) -> Result<detail::ResultCell> {
     auto pin = pools_.allocate_pinned(bytes, 1);
     if (!pin) return pin.error();

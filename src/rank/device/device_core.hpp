@@ -32,6 +32,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
+    std::uint32_t first_generation = 1;  ///< of buffers' contents, see BufferTable::begin_with
     KernelBuilder::Options kernels;
     std::string nvml;         ///< see HealthSource; empty: the driver's, where the engine has GPUs
     DeviceListener listener;  ///< empty: the device looks after itself

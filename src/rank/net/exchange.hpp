@@ -13,6 +13,8 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  /// Members that had died are back: from now on the calls are counted anew. All members call it.
+  virtual void renew() {}
   virtual void barrier() = 0;
   /// `all`: the values of all members, in their order. They have the same size.
   virtual void all_gather(std::span<const std::byte> value, std::span<std::byte> all) = 0;

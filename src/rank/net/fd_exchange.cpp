@@ -82,14 +82,15 @@ Result<ipc::Packet> await(const ipc::Socket& socket, Message& message) {
 
 }  // namespace
 
-Result<std::unique_ptr<FdExchange>> FdExchange::open(int node) {
+Result<std::unique_ptr<FdExchange>> FdExchange::open(
+    int node, const std::optional<std::array<std::uint64_t, 4>>& secret) {
   std::unique_ptr<FdExchange> made(new FdExchange);
   auto& identity = made->identity_;
-  identity.pid = ::getpid();
+  identity.pid = secret ? 0 : ::getpid();
   identity.uid = ::geteuid();
   identity.node = node;
-  std::array<std::uint64_t, 4> random{};
-  if (::getrandom(random.data(), sizeof random, 0) != sizeof random)
+  std::array<std::uint64_t, 4> random = secret.value_or(std::array<std::uint64_t, 4>{});
+  if (!secret && ::getrandom(random.data(), sizeof random, 0) != sizeof random)
     return ipc::system_error("getrandom");
   identity.name = {random[0], random[1]};
   identity.cookie = {random[2], random[3]};
@@ -140,7 +141,7 @@ Result<void> FdExchange::known(const ipc::Socket& socket, int rank) const {
   const auto who = credentials(socket.fd());
   if (rank >= 0 && reaches(rank)) {
     const auto& peer = peers_[static_cast<std::size_t>(rank)];
-    if (who.pid == peer.pid && who.uid == peer.uid) return {};
+    if ((peer.pid == 0 || who.pid == peer.pid) && who.uid == peer.uid) return {};
   }
   return Error{Errc::invalid, 0,
                "process " + std::to_string(who.pid) + " of user " + std::to_string(who.uid) +

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace troupe::rank_process {
 
 /// What a rank tells the others, over MPI, so that they know it again on a socket.
 struct FdIdentity {
-  std::int32_t pid = 0;
+  std::int32_t pid = 0;  ///< 0: it may change
   std::uint32_t uid = 0;
   std::int32_t node = 0;  ///< see Session::node()
   std::uint32_t listening = 0;
@@ -34,7 +35,10 @@ struct FdIdentity {
 /// other's cookie. A thread of its own answers, so that two ranks can ask each other.
 class FdExchange {
  public:
-  static Result<std::unique_ptr<FdExchange>> open(int node);
+  /// `secret`: its name and its cookie, where these outlive the process of a rank; then the process
+  /// is not asked for. nullopt: they are drawn.
+  static Result<std::unique_ptr<FdExchange>> open(
+      int node, const std::optional<std::array<std::uint64_t, 4>>& secret = std::nullopt);
   ~FdExchange();
 
   [[nodiscard]] const FdIdentity& identity() const noexcept { return identity_; }

@@ -40,6 +40,7 @@ class HostGroup {
   /// The program's exchanges so far, which all members count alike.
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_; }
   void count_call() const noexcept { ++calls_; }
+  void count_anew() const noexcept { calls_ = 0; }
 
   void barrier() const { host().barrier(); }
   /// `all` has room for size() values.

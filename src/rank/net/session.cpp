@@ -26,6 +26,13 @@ std::shared_ptr<Session> Session::open(int* argc, char*** argv) {
   return made;
 }
 
+bool Session::has_keeper() {
+  return LinkSession::has_keeper();
+}
+bool Session::mpi_is_initialised() {
+  return MpiSession::is_initialised();
+}
+
 bool Session::has_cores_to_spare(int each) const {
   return ipc::usable_cores() >= each * local_size();
 }

@@ -10,6 +10,7 @@
 #include "rank/net/bulk.hpp"
 #include "rank/net/host_group.hpp"
 #include "rank/net/messages.hpp"
+#include "rank/net/respawns.hpp"
 
 namespace troupe::rank_process {
 
@@ -21,6 +22,9 @@ class Session {
   /// The session of this process, which all share that ask for it. By MPI: initialises it unless
   /// somebody has; then the session finalises it at its end, which waits for all ranks.
   static std::shared_ptr<Session> open(int* argc, char*** argv);
+  /// A keeper has started this process.
+  [[nodiscard]] static bool has_keeper();
+  [[nodiscard]] static bool mpi_is_initialised();
   virtual ~Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -71,6 +75,9 @@ class Session {
   [[nodiscard]] virtual std::unique_ptr<Messages> messages(Channel channel) = 0;
   [[nodiscard]] virtual std::unique_ptr<Bulk> bulk(Bulk::Receiver receiver) = 0;
 
+  /// Ranks that die, and come back.
+  [[nodiscard]] Respawns& respawns() const noexcept { return *respawns_; }
+
   // The end.
 
   /// Some rank will never come again: nobody waits for the others any more, and MPI is left as it
@@ -105,6 +112,7 @@ class Session {
   std::chrono::nanoseconds patience_{};  ///< with MPI_Finalize
   std::unique_ptr<const HostGroup> everyone_;
   std::unique_ptr<const HostGroup> neighbours_;  ///< of this node
+  std::unique_ptr<Respawns> respawns_ = std::make_unique<Respawns>();
 };
 
 }  // namespace troupe::rank_process

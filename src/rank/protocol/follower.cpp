@@ -49,7 +49,7 @@ void WorldFollower::on(const from_supervisor::Activate& activate) {
   phase_ = Phase::active;
   epoch_ = activate.epoch;
   newest_ = spectator_ ? kAnyStep : activate.stable;
-  actions_->activate(epoch_, activate.stable, activate.reports);
+  actions_->activate(activate);
   assent();
 }
 
@@ -191,7 +191,13 @@ void WorldFollower::done(const DeviceDone& event) {
   if (row_of(event.order).phase != phase_) return;
   if (event.order == Order::replace) return give(Order::contribute);
   from_rank::Done message;
-  if (phase_ == Phase::replace) message.newest = newest_;
+  if (phase_ == Phase::replace) {
+    const auto keeping = actions_->keeping();
+    message.newest = newest_;
+    message.kept = newest_ == kAnyStep ? kAnyStep : keeping.kept;
+    message.runs_ended = keeping.runs_ended;
+    message.stop_asked = stop_asked_;
+  }
   if (event.order == Order::contribute && !event.outcome->empty())
     message.contributions = {{rank_, *event.outcome}};
   report_done(std::move(message));
@@ -244,6 +250,7 @@ void WorldFollower::groups_changed(bool standby_ready) {
 }
 
 void WorldFollower::ask_to_stop() {
+  stop_asked_ = true;
   actions_->send(from_rank::StopAsked{rank_});
 }
 

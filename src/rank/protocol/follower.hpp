@@ -30,8 +30,13 @@ class FollowerActions {
   /// The members of the next epoch are others than those of the last; comes before restore.
   virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
-  virtual void activate(std::uint32_t epoch, std::int64_t stable,
-                        std::vector<Recovery> reports) = 0;
+  virtual void activate(const from_supervisor::Activate& activate) = 0;
+  /// What the run has of use when ranks have died: Done::kept, runs_ended.
+  struct Keeping {
+    std::int64_t kept = -1;
+    std::int64_t runs_ended = 0;
+  };
+  [[nodiscard]] virtual Keeping keeping() const = 0;
   virtual void stable(std::int64_t step) = 0;
   /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
   /// before the stable() of that step, on all ranks alike: a rank commits only once it knows its
@@ -56,7 +61,9 @@ class WorldFollower {
       kIsOneOf<Kind, from_supervisor::Order, from_supervisor::Prepare, from_supervisor::Activate,
                from_supervisor::Stable, from_supervisor::AllFinished>;
 
-  WorldFollower(int rank, FollowerActions* actions) : rank_(rank), actions_(actions) {}
+  /// `joins`: the rank was started in the place of one that has died.
+  WorldFollower(int rank, FollowerActions* actions, bool joins = false)
+      : rank_(rank), actions_(actions), newest_(joins ? kAnyStep : -1) {}
 
   void receive(const SupervisorMessage& message);
   void device_event(const DeviceEvent& event);
@@ -81,6 +88,7 @@ class WorldFollower {
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
   /// The spectators, in order, according to the newest order; see WorldSupervisor.
   [[nodiscard]] const std::vector<std::int32_t>& excluded() const noexcept { return excluded_; }
   [[nodiscard]] bool spectator() const noexcept { return spectator_; }
@@ -114,8 +122,9 @@ class WorldFollower {
   std::optional<std::vector<std::int32_t>> grouped_ = std::vector<std::int32_t>();
   std::uint32_t regrouping_ = 0;  ///< the round of a regroup() that is not answered; 0: none
   bool spectator_ = false;
+  bool stop_asked_ = false;   ///< by this rank: who leads next is to hear of it, too
   bool withdrawing_ = false;  ///< this rank has asked to be a spectator
-  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
+  std::int64_t newest_;       ///< the newest commit that is complete here
 };
 
 }  // namespace troupe::rank_process

@@ -25,6 +25,12 @@ inline constexpr HealthKind kLast<HealthKind> = HealthKind::other;
 
 namespace troupe::rank_process {
 
+namespace {
+// Numbers of messages on the network: those of ranks, then those of the leader, then those for it.
+constexpr auto kOfRanks = std::variant_size_v<RankMessage>;
+constexpr auto kOfLeader = std::variant_size_v<SupervisorMessage>;
+}  // namespace
+
 bool is_echo(std::string_view fault_kind) noexcept {
   constexpr std::string_view kEchoes[] = {
       "communicator",
@@ -49,28 +55,35 @@ bool is_of_world(const RankMessage& message, int size) {
 
 std::vector<std::byte> encode(const WorldMessage& message) {
   FieldWriter writer;
-  const bool is_rank = std::holds_alternative<RankMessage>(message);
-  const auto first = is_rank ? std::size_t{0} : std::variant_size_v<RankMessage>;
-  std::visit(
-      [&](const auto& from) {
-        writer.put(static_cast<std::uint32_t>(first + from.index()));
-        std::visit([&](const auto& said) { writer.put(said); }, from);
-      },
-      message);
+  const auto put = [&](std::size_t first, const auto& from) {
+    writer.put(static_cast<std::uint32_t>(first + from.index()));
+    std::visit([&](const auto& said) { writer.put(said); }, from);
+  };
+  if (const auto* const of_rank = std::get_if<RankMessage>(&message)) {
+    put(0, *of_rank);
+  } else if (const auto* const of_leader = std::get_if<SupervisorMessage>(&message)) {
+    put(kOfRanks, *of_leader);
+  } else {
+    put(kOfRanks + kOfLeader, std::get<ForLeader>(message).said);
+  }
   return writer.take();
 }
 
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
-  constexpr auto kOfRanks = std::variant_size_v<RankMessage>;
   FieldReader reader(bytes);
   std::uint32_t kind = 0;
   reader.get(kind);
   WorldMessage message;
   const auto read = [&reader](auto& said) { reader.get(said); };
-  const bool known =
-      kind < kOfRanks
-          ? emplace_alternative(kind, message.emplace<RankMessage>(), read)
-          : emplace_alternative(kind - kOfRanks, message.emplace<SupervisorMessage>(), read);
+  bool known = false;
+  if (kind < kOfRanks) {
+    known = emplace_alternative(kind, message.emplace<RankMessage>(), read);
+  } else if (kind < kOfRanks + kOfLeader) {
+    known = emplace_alternative(kind - kOfRanks, message.emplace<SupervisorMessage>(), read);
+  } else {
+    known =
+        emplace_alternative(kind - kOfRanks - kOfLeader, message.emplace<ForLeader>().said, read);
+  }
   if (!known || !reader.complete())
     return Error{Errc::invalid, 0, "malformed message between ranks"};
   return message;

@@ -31,6 +31,14 @@ struct RankStep {
   friend bool operator==(const RankStep&, const RankStep&) = default;
 };
 
+/// Which process a rank is by now: how often it has been started before.
+struct Incarnation {
+  std::int32_t rank = 0;
+  std::uint32_t number = 0;
+
+  friend bool operator==(const Incarnation&, const Incarnation&) = default;
+};
+
 /// Messages of ranks. `rank` is the sender. A message with `covered` speaks for the ranks `rank` …
 /// `rank + covered - 1`: a relay has combined their answers.
 namespace from_rank {
@@ -58,7 +66,11 @@ struct Done {
   Phase phase{};
   std::uint32_t lost_buffers = 0;  ///< sum over the ranks
   std::int64_t newest = -1;        ///< replace: the newest commit that all of them have; -1: none
-  std::int64_t repeated = 0;       ///< restore: the most steps that one of them has to repeat
+  /// replace: the newest commit of which all of them keep the copies for other ranks; -1: none.
+  std::int64_t kept = kAnyStep;
+  std::int64_t runs_ended = 0;  ///< replace: the most runs that have ended for one of them
+  bool stop_asked = false;      ///< replace: see StopAsked
+  std::int64_t repeated = 0;    ///< restore: the most steps that one of them has to repeat
   std::vector<RankContribution> contributions{};  ///< replace
   std::vector<RankStep>
       iterations{};  ///< restore: the step under way, of the ranks that were asked
@@ -171,6 +183,12 @@ struct Splitting {
 struct SplitGivenUp {
   std::int32_t rank = 0;
 };
+/// To all others, not by the tree: this rank's process was started in the place of one that has
+/// died. It has nothing of what that had.
+struct Joined {
+  std::int32_t rank = 0;
+  std::uint32_t incarnation = 0;
+};
 /// Where the program is: the answer to AskCall.
 struct AtCall {
   std::int32_t rank = 0;
@@ -181,7 +199,7 @@ struct AtCall {
 
 }  // namespace from_rank
 
-/// Messages of rank 0: to all ranks, unless it says otherwise.
+/// Messages of the rank that leads: to all ranks, unless it says otherwise.
 namespace from_supervisor {
 
 /// Carry out this phase of this round.
@@ -192,8 +210,10 @@ struct Order {
   std::uint32_t formation = 0;    ///< replace: promote its standbys; 0: there are none to promote
   Contributions contributions{};  ///< form
   std::int64_t step = -1;         ///< restore: where to go back to
-  std::vector<std::int32_t> asked{};     ///< restore: the ranks that say where they were
-  std::vector<std::int32_t> excluded{};  ///< the spectators, sorted
+  std::int32_t leader = 0;        ///< who gives it
+  std::vector<Incarnation> incarnations{};  ///< of the ranks that have died once or more
+  std::vector<std::int32_t> asked{};        ///< restore: the ranks that say where they were
+  std::vector<std::int32_t> excluded{};     ///< the spectators, sorted
 };
 /// The standbys carry out this step of a formation.
 struct Prepare {
@@ -209,6 +229,8 @@ struct Activate {
   std::int64_t stable = -1;  ///< the newest step that is committed everywhere; -1: none
   std::vector<Recovery> reports{};
   std::vector<std::int32_t> excluded{};  ///< the spectators, sorted
+  bool renewed = false;             ///< ranks that had died are back: the state is to be dealt out
+  std::vector<Recovery> history{};  ///< renewed: the recoveries before, for those who know of none
 };
 /// All ranks are flushed for the commit of this step.
 struct AllFlushed {
@@ -248,6 +270,7 @@ struct AskCall {};
 /// The world ends.
 struct Stop {
   Error error{};
+  bool at_once = false;  ///< and the job: nothing that ranks could still do is of use
 };
 
 }  // namespace from_supervisor
@@ -258,14 +281,19 @@ using RankMessage =
                  from_rank::Standby, from_rank::Prepared, from_rank::Rejoin, from_rank::Withdraw,
                  from_rank::Health, from_rank::Late, from_rank::Stalled, from_rank::Standing,
                  from_rank::Library, from_rank::StopAsked, from_rank::Splitting,
-                 from_rank::SplitGivenUp, from_rank::AtCall>;
+                 from_rank::SplitGivenUp, from_rank::Joined, from_rank::AtCall>;
 using SupervisorMessage =
     std::variant<from_supervisor::Order, from_supervisor::Prepare, from_supervisor::Activate,
                  from_supervisor::AllFlushed, from_supervisor::Stable, from_supervisor::Inquire,
                  from_supervisor::AllFinished, from_supervisor::HealthTold,
                  from_supervisor::RunLeft, from_supervisor::SplitAgreed, from_supervisor::AskCall,
                  from_supervisor::Stop>;
-using WorldMessage = std::variant<RankMessage, SupervisorMessage>;
+/// What rank 0, at the root of the tree, has heard from all, for the rank that leads; or what any
+/// rank says to that straight away.
+struct ForLeader {
+  RankMessage said;
+};
+using WorldMessage = std::variant<RankMessage, SupervisorMessage, ForLeader>;
 
 /// True if the message speaks only for ranks of a world of this size.
 [[nodiscard]] bool is_of_world(const RankMessage& message, int size);
@@ -281,7 +309,8 @@ bool is_echo(std::string_view fault_kind) noexcept;
 
 /// What Recovery::kind says of a rank that becomes a spectator, also because it has asked for it,
 /// of one that rejoins, of one that has left its run by an error of its own, and of one whose step
-/// has failed as if by a fault, and nobody knows of one.
+/// has failed as if by a fault, and nobody knows of one, and of a rank whose process has died.
+inline constexpr const char* kKindRank = "rank";
 inline constexpr const char *kKindFailed = "failed", *kKindWithdrawn = "withdrawn",
                             *kKindRejoins = "rejoin", *kKindLeft = "left", *kKindError = "error";
 

@@ -21,11 +21,15 @@ std::optional<Phase> next(Phase from, Event event) {
   return std::nullopt;
 }
 
+bool is_last_member(const std::vector<std::int32_t>& excluded, int size) {
+  return static_cast<int>(excluded.size()) + 1 == size;
+}
+
 /// What begins a round, or answers its orders.
 template <class M>
-concept IsForSupervisor =
-    kIsOneOf<M, from_rank::Fault, from_rank::Done, from_rank::Failed, from_rank::Withdraw,
-             from_rank::Rejoin, from_rank::Health, from_rank::Left, from_rank::Late>;
+concept IsForSupervisor = kIsOneOf<M, from_rank::Fault, from_rank::Done, from_rank::Failed,
+                                   from_rank::Withdraw, from_rank::Rejoin, from_rank::Health,
+                                   from_rank::Left, from_rank::Late, from_rank::Joined>;
 template <class M>
 concept IsForRun = kIsOneOf<M, from_rank::Flushed, from_rank::Committed, from_rank::Finished,
                             from_rank::StopAsked>;
@@ -49,6 +53,31 @@ WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
 void WorldSupervisor::start(TimePoint now) {
   reports_.start(now);
   begin_round(Phase::replace, {}, now);
+}
+
+void WorldSupervisor::take_over(const Heritage& heritage, TimePoint now) {
+  // The one before may have begun a round, or an epoch, of which this rank has not heard.
+  constexpr std::uint32_t kAhead = 2;
+  round_ = heritage.round + kAhead;
+  epoch_ = heritage.epoch + 1;
+  excluded_ = excluded_active_ = heritage.excluded;
+  reports_.begin(now);
+  for (const auto& process : heritage.incarnations) newcomers_.learn(process);
+  for (const auto& joined : heritage.joined) {
+    newcomers_.on(joined);
+    reports_.name(joined.rank, kKindRank);
+  }
+  begin_round(Phase::halt, {Errc::peer_lost, 0, "the rank that led has died"}, now);
+}
+
+void WorldSupervisor::on(const from_rank::Joined& joined, TimePoint now) {
+  begin_report(now);
+  rounds_ = 0;  // whatever has failed was the echo of this
+  newcomers_.on(joined);
+  reports_.name(joined.rank, kKindRank);
+  (void)standby_world_.take();  // its standby was part of what is formed
+  begin_round(Phase::halt,
+              {Errc::peer_lost, 0, "rank " + std::to_string(joined.rank) + " has died"}, now);
 }
 
 void WorldSupervisor::receive(const RankMessage& message, TimePoint now) {
@@ -122,20 +151,17 @@ void WorldSupervisor::begin_report(TimePoint now) {
   reports_.begin(now);
 }
 
-bool WorldSupervisor::is_last_member() const {
-  return static_cast<int>(excluded_.size()) + 1 == options_.size;
-}
-
 void WorldSupervisor::on(const from_rank::Failed& failed, TimePoint now) {
   if (is_excluded(failed.rank)) return;
-  if (!options_.shrink || is_last_member() || epoch_ == 0) return stop(failed.error);
+  if (!options_.shrink || is_last_member(excluded_, options_.size) || epoch_ == 0)
+    return stop(failed.error);
   exclude(failed.rank, kKindFailed, failed.error, now);
 }
 
 /// Whoever still computes is worth more than a GPU in better health that is not there.
 void WorldSupervisor::on(const from_rank::Withdraw& asked, TimePoint now) {
-  if (!options_.shrink || is_last_member() || phase_ != Phase::active || asked.epoch != epoch_ ||
-      is_excluded(asked.rank)) {
+  if (!options_.shrink || is_last_member(excluded_, options_.size) || phase_ != Phase::active ||
+      asked.epoch != epoch_ || is_excluded(asked.rank)) {
     return;
   }
   exclude(asked.rank, kKindWithdrawn,
@@ -197,8 +223,12 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   phase_ = phase;
   phase_since_ = now;
   roll_.begin();
-  from_supervisor::Order order{
-      .round = round_, .phase = phase, .epoch = epoch_ + 1, .excluded = excluded_};
+  from_supervisor::Order order{.round = round_,
+                               .phase = phase,
+                               .epoch = epoch_ + 1,
+                               .leader = options_.leader,
+                               .incarnations = newcomers_.incarnations(),
+                               .excluded = excluded_};
   if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {
     const auto formation = standby_world_.take();
@@ -206,10 +236,11 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
     promoting_ = order.formation != 0;
     // Not every member contributes: what one gave to a communicator before would count as well.
     std::fill(contributions_.begin(), contributions_.end(), std::vector<std::byte>());
+    newcomers_.begin_replace();
   }
   if (phase == Phase::form) order.contributions = Contributions::of(contributions_);
   if (phase == Phase::restore) {
-    order.step = progress_.common();
+    order.step = newcomers_.any() ? newcomers_.common() : progress_.common();
     order.asked = reports_.ranks();
   }
   broadcast_(order);
@@ -221,6 +252,8 @@ void WorldSupervisor::on(const from_rank::Done& done, TimePoint now) {
   reports_.on(done);
   if (phase_ == Phase::replace) {
     progress_.set_newest(done.rank, done.covered, done.newest);
+    newcomers_.on(done);
+    if (done.stop_asked) (void)progress_.on(from_rank::StopAsked{done.rank});
     for (const auto& [rank, bytes] : done.contributions) {
       if (rank >= done.rank && rank < done.rank + done.covered)
         contributions_[static_cast<std::size_t>(rank)] = bytes;
@@ -230,6 +263,14 @@ void WorldSupervisor::on(const from_rank::Done& done, TimePoint now) {
 }
 
 void WorldSupervisor::advance(TimePoint now) {
+  if (phase_ == Phase::replace && newcomers_.are_too_late()) {
+    return stop(
+        {Errc::budget_exhausted, 0,
+         "rank " + std::to_string(newcomers_.first()) +
+             " has died behind the end of the program's first run, and begins with that again: "
+             "the job ends"},
+        true);
+  }
   const bool promoted = phase_ == Phase::replace && promoting_;
   const auto to = next(phase_, promoted ? Event::all_promoted : Event::all_done);
   if (!to) return;
@@ -241,13 +282,16 @@ void WorldSupervisor::activate(TimePoint now) {
   reports_.took(phase_, now - phase_since_);
   phase_ = Phase::active;
   ++epoch_;
-  progress_.begin_at(excluded_ == excluded_active_ ? progress_.common() : -1);
+  const bool renewed = newcomers_.any();
+  progress_.begin_at(excluded_ == excluded_active_ && !renewed ? progress_.common() : -1);
   excluded_active_ = excluded_;
+  newcomers_.settle();
   broadcast_(from_supervisor::Activate{.round = round_,
                                        .epoch = epoch_,
                                        .stable = progress_.stable(),
                                        .reports = reports_.take(epoch_, now),
-                                       .excluded = excluded_});
+                                       .excluded = excluded_,
+                                       .renewed = renewed});
   standby_world_.activated(epoch_, std::vector<bool>(contributions_.size(), true));
   if (!rejoining_.empty()) admit(now);
 }
@@ -268,9 +312,9 @@ void WorldSupervisor::on(const from_rank::Late& late, TimePoint) {
   if (late.round == round_ && late.phase == phase_) roll_.set_late(late.ranks);
 }
 
-void WorldSupervisor::stop(const Error& error) {
+void WorldSupervisor::stop(const Error& error, bool at_once) {
   stopped_ = true;
-  broadcast_(from_supervisor::Stop{error});
+  broadcast_(from_supervisor::Stop{error, at_once});
 }
 
 }  // namespace troupe::rank_process

@@ -8,6 +8,7 @@
 #include <troupe/clock.hpp>
 
 #include "rank/protocol/message.hpp"
+#include "rank/protocol/newcomers.hpp"
 #include "rank/protocol/recovery_reports.hpp"
 #include "rank/protocol/roll_call.hpp"
 #include "rank/protocol/run_progress.hpp"
@@ -15,8 +16,8 @@
 
 namespace troupe::rank_process {
 
-/// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in
-/// step.
+/// The coordinator of the world, on the rank that leads: takes all ranks through the phases of a
+/// re-formation in step.
 ///
 /// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank
 /// carries it out and says done, and only then comes the next one: no device host is killed
@@ -25,8 +26,10 @@ namespace troupe::rank_process {
 /// rounds are ignored. Rounds are bounded, and so is the time of each phase.
 ///
 /// Model: messages between a pair of processes arrive in order and are not lost while both live
-/// (MPI). A rank process that dies takes the job with it (MPI again); what is recovered here are
-/// device hosts and GPUs.
+/// (MPI, TCP). By MPI a rank process that dies takes the job with it. With keepers another one is
+/// started in its place, and says so (Joined): a round begins that ends in an epoch in which the
+/// state is dealt out anew. If it was the leader, the lowest rank that has not died leads on
+/// (take_over): what it needs to know comes with the answers.
 ///
 ///     active --fault--> halt -> quiesce -> replace -> form -> verify -> restore -> active
 ///                        ^                    '---------------^               |  (epoch + 1)
@@ -56,6 +59,7 @@ class WorldSupervisor {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     int max_rounds = 16;  ///< in one re-formation
     bool shrink = false;  ///< go on without a rank whose GPU cannot come back
+    int leader = 0;       ///< the rank of this
     StandbyWorld::Options standby{};
   };
   /// To all ranks; must not call back.
@@ -65,6 +69,15 @@ class WorldSupervisor {
 
   /// Forms the world for the first time.
   void start(TimePoint now);
+  /// Leads a world that another rank has led, from the round, the epoch and the spectators that
+  /// this rank has heard of last.
+  struct Heritage {
+    std::uint32_t round = 0, epoch = 0;
+    std::vector<std::int32_t> excluded{};
+    std::vector<Incarnation> incarnations{};  ///< of all ranks that have died once or more
+    std::vector<from_rank::Joined> joined{};  ///< of these, those that are not in the world yet
+  };
+  void take_over(const Heritage& heritage, TimePoint now);
   /// Messages for others on rank 0 (Inquiry, SplitOrder, LibraryComparison) change nothing here.
   void receive(const RankMessage& message, TimePoint now);
   /// Ends the world with what can never go on.
@@ -90,6 +103,7 @@ class WorldSupervisor {
   void on(const from_rank::Health& said, TimePoint now);
   void on(const from_rank::Left& left, TimePoint now);
   void on(const from_rank::Late& late, TimePoint now);
+  void on(const from_rank::Joined& joined, TimePoint now);
   void tell(RunProgress::News news);
   /// The rank is no member from the next epoch on, which begins now.
   void exclude(std::int32_t rank, const char* kind, const Error& why, TimePoint now);
@@ -97,13 +111,12 @@ class WorldSupervisor {
   /// If this is the first that goes wrong in an active world.
   void begin_report(TimePoint now);
   [[nodiscard]] bool is_excluded(int rank) const;
-  [[nodiscard]] bool is_last_member() const;
   /// `why`: what has ended the round before.
   void begin_round(Phase first, const Error& why, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void advance(TimePoint now);
   void activate(TimePoint now);
-  void stop(const Error& error);
+  void stop(const Error& error, bool at_once = false);
 
   Options options_;
   Broadcast broadcast_;
@@ -119,6 +132,7 @@ class WorldSupervisor {
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
   std::vector<std::int32_t> rejoining_;
+  Newcomers newcomers_;
   bool promoting_ = false;  ///< this round's replace promotes the standby world
   RecoveryReports reports_;
   RunProgress progress_;

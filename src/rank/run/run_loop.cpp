@@ -46,6 +46,7 @@ Result<void> RunLoop::attach() {
                      "World::run within another one, or beside it on another thread"};
   if (core_->status().run().is_under_way()) throw Exception(nested);
   core_->end_abandoned_runs();
+  core_->mpi().respawns().begin_run();
   auto& port = core_->device().port();
   // What was submitted before may run again on the next device host, but is not the run's to
   // repeat: it ends before a fault means that the run goes back.
@@ -69,11 +70,12 @@ Result<void> RunLoop::attach() {
 
 void RunLoop::begin(const Result<void>& before) {
   const bool member = core_->members().rank() >= 0;
-  if (member) {
-    check_begin(before);
-    states_.open();
-  } else {
+  if (!member) {
     states_.watch_folder();
+  } else if (core_->status().members().have_changed()) {
+    states_.join_folder();  // the others are in the run
+  } else {
+    open(before);
   }
   if (options_->prepare) prepare();
   if (!member || core_->status().members().have_changed()) return;  // RunMembers::resize() does it
@@ -83,6 +85,17 @@ void RunLoop::begin(const Result<void>& before) {
   if (!core_->options().rehearsal) return;
   rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal, options_->stride);
   core_->history().rehearsed = true;
+}
+
+void RunLoop::open(const Result<void>& before) {
+  try {
+    check_begin(before);
+    states_.open();
+  } catch (const Exception& e) {
+    if (!core_->mpi().respawns().expected() || e.code() != Errc::world_reformed) throw;
+    (void)recover();
+    states_.join_folder();
+  }
 }
 
 void RunLoop::run() {
@@ -380,7 +393,7 @@ void RunLoop::restore(const RunStatus::Restore& order, std::optional<std::int64_
   const Gate::Passage passage;
   // Without a commit everywhere no step has run yet: the state is what it was.
   Result<void> outcome;
-  if (order.step >= 0) {
+  if (order.step >= 0 && (!core_->mpi().respawns().expected() || checkpoint_->has(order.step))) {
     outcome = checkpoint_->rollback(order.step);
   } else {
     checkpoint_->forget();

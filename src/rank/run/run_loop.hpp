@@ -41,6 +41,9 @@ class RunLoop {
   void detach();
   /// Checks and makes all that the steps need.
   void begin(const Result<void>& before);
+  /// Begins the run together with the other members. A rank that dies meanwhile has all of them
+  /// begin it anew, where they deal the state out.
+  void open(const Result<void>& before);
   /// Throws on all members if anything has failed on any of them, or was lost, that the state of
   /// the run's begin may be made of.
   void check_begin(const Result<void>& before);

@@ -21,16 +21,23 @@ bool RunMembers::prepare() {
 std::optional<std::int64_t> RunMembers::resize() {
   const auto standing = meet();
   if (!standing) return std::nullopt;
-  if (!secured_) secure(standing->commit);
+  if (standing->secured == 0) secure(standing->commit);
   secured_ = true;
   states_->set_restarted(standing->restarted != 0);
-  if (!options_->resized) {
+  // The ranks that were lost are back, or others go on without them.
+  const bool as_many = core_->status().members().are_back();
+  const auto& make = as_many ? options_->prepare : options_->resized;
+  if (!make) {
     throw CollectiveException(states_->rescue(
-        {Errc::requeue, 0,
-         "the world has lost a rank, and this program cannot go on with fewer (see --on-loss)"}));
+        as_many ? Error{Errc::budget_exhausted, 0,
+                        "a rank has died, and this program does not make its state in "
+                        "RunOptions::prepare: it cannot go on (see --on-rank-loss)"}
+                : Error{Errc::requeue, 0,
+                        "the world has lost a rank, and this program cannot go on with fewer (see "
+                        "--on-loss)"}));
   }
   core_->status().members().turn_to_new();
-  require(core_->status().members().watches() ? Result<void>() : make_share(options_->resized));
+  require(core_->status().members().watches() ? Result<void>() : make_share(make));
   const auto state = states_->newest();
   require(deal_out(state));
   core_->status().members().settle();
@@ -45,8 +52,10 @@ std::optional<std::int64_t> RunMembers::resize() {
 }
 
 std::optional<RunMembers::Standing> RunMembers::meet() {
-  Standing mine{.epoch = core_->epoch().value, .restarted = states_->restarted()};
-  if (core_->members().rank() < 0) {
+  Standing mine{.epoch = core_->epoch().value,
+                .restarted = states_->restarted(),
+                .secured = secured_ ? 1 : 0};
+  if (core_->members().rank() < 0 || core_->status().members().is_new()) {
     mine.commit = kAnyStep;
   } else if (!secured_ && !core_->status().members().watches()) {
     mine.commit = checkpoint_->newest();
@@ -59,6 +68,7 @@ std::optional<RunMembers::Standing> RunMembers::meet() {
     all.epoch = std::max(all.epoch, other.epoch);
     all.commit = std::min(all.commit, other.commit);
     all.restarted = std::max(all.restarted, other.restarted);
+    all.secured = std::max(all.secured, other.secured);
   }
   if (at_the_end) {
     met_at_the_end_ = true;

@@ -45,6 +45,7 @@ class RunMembers {
     /// The step of its commit in GPU memory; -1: none that can be had; kAnyStep: it was no member.
     std::int64_t commit = -1;
     std::int64_t restarted = 0;  ///< it has looked for a state to begin with
+    std::int64_t secured = 0;    ///< what it has is where others find it
   };
 
   /// All ranks of the job say where they are. nullopt: some have not yet seen this epoch. Throws

@@ -77,6 +77,7 @@ void RunStates::open() {
     outcome = lock.ok() ? Generations(folder_of(save_), {}, ends_before()).prepare()
                         : Result<void>(lock.error());
     if (lock.ok()) folder_lock_ = std::move(*lock);
+    has_folder_ = lock.ok();
   }
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   if (!saves()) return;
@@ -92,6 +93,15 @@ void RunStates::watch_folder() {
   states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint,
                         ends_before());
   if (save_.restart == SaveOptions::kNever) states_.begin_anew();
+}
+
+void RunStates::join_folder() {
+  watch_folder();
+  if (!saves() || core_->members().rank() != 0 || has_folder_) return;
+  auto lock = FolderLock::take(folder_of(save_), whoami());
+  if (!lock.ok()) return log::warn("checkpoint", "{}", lock.error().to_string());
+  folder_lock_ = std::move(*lock);
+  has_folder_ = true;
 }
 
 Ends& RunStates::ends() {
@@ -150,13 +160,13 @@ void RunStates::begin() {
   if (auto agreed = core_->members().agree(outcome); !agreed)
     throw CollectiveException(agreed.error());
   const auto nodes = core_->members().gather(core_->mpi().node());
-  keeper =
-      std::make_unique<StateKeeper>(core_->members(), nodes, core_->shared_device(), *checkpoint_,
-                                    StateKeeper::Options{.states = states_,
-                                                         .partner = save_.partner,
-                                                         .io = io_,
-                                                         .takes = core_->options().shrink,
-                                                         .before = keeper_});
+  keeper = std::make_unique<StateKeeper>(
+      core_->members(), nodes, core_->shared_device(), *checkpoint_,
+      StateKeeper::Options{.states = states_,
+                           .partner = save_.partner,
+                           .io = io_,
+                           .takes = core_->options().shrink || core_->mpi().respawns().expected(),
+                           .before = keeper_});
   keeper_ = keeper.get();
   core_->status().run().keeper().exchange(std::move(keeper)).reset();
 }
@@ -265,7 +275,7 @@ Error RunStates::rescue(const Error& error) {
     step = newest_on_disk();
     const auto& everyone = core_->mpi().everyone();
     const auto memory = MemoryState::find(everyone, held());
-    if (saves() && memory.ok() && (*memory)->step() > step) {
+    if (saves() && memory.ok() && (*memory)->is_spread() && (*memory)->step() > step) {
       const StateWriter writer(states_, everyone.rank(), everyone.size(),
                                [&](std::span<const std::byte> value, std::span<std::byte> all) {
                                  everyone.all_gather(value, all);
@@ -277,7 +287,9 @@ Error RunStates::rescue(const Error& error) {
     }
   }
   auto told = error;
-  if ((core_->options().stop_on_loss || core_->options().shrink) && step >= 0)
+  if ((core_->options().stop_on_loss || core_->options().shrink ||
+       core_->mpi().respawns().expected()) &&
+      step >= 0)
     told.code = Errc::requeue;
   told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
                             : "; no state is on disk";

@@ -36,6 +36,9 @@ class RunStates {
   void open();
   /// On a rank that is no member: it may be one later, or what is left to write the state.
   void watch_folder();
+  /// On a rank that takes part in a run which others have begun: likewise; and as the first of them
+  /// it has the folder.
+  void join_folder();
   /// All members: finds out how states go to disk and come from there. Throws CollectiveException.
   void choose_io();
   /// All members: whether there is room for the states. Tells once what they cost. Likewise.
@@ -74,7 +77,9 @@ class RunStates {
   Result<void> load_own_part(const SavedState& state);
   /// The newest step that this run knows to be on disk, on any rank; -1: none.
   [[nodiscard]] std::int64_t newest_on_disk() const;
-  [[nodiscard]] HeldPart held() const { return keeper_ != nullptr ? keeper_->held() : HeldPart{}; }
+  [[nodiscard]] std::vector<HeldPart> held() const {
+    return keeper_ != nullptr ? keeper_->held() : std::vector<HeldPart>();
+  }
 
   WorldCore* core_;
   Checkpoint* checkpoint_;
@@ -82,7 +87,8 @@ class RunStates {
   SaveOptions save_;
   StateIo io_ = StateIo::pinned;  ///< direct or pinned
   Generations states_{std::filesystem::path()};
-  FolderLock folder_lock_;         ///< of the first member
+  FolderLock folder_lock_;  ///< of the first member
+  bool has_folder_ = false;
   StateKeeper* keeper_ = nullptr;  ///< KeeperStatus has it
   bool restarted_ = false;
 };

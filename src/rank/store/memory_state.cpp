@@ -4,35 +4,67 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace troupe::rank_process {
 
+namespace {
+
+/// What a rank asks of the holder of a part.
+struct Wish {
+  std::int64_t part = 0;
+  PieceRange range{};
+};
+
+}  // namespace
+
 Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
-                                                       const HeldPart& held) {
-  // Size and head of the part that is held here; empty: none, or a damaged one.
+                                                       const std::vector<HeldPart>& held) {
+  // Of each part that is held here its size, and the size of its head, and that; none that is
+  // damaged.
   std::string mine;
-  if (held.step >= 0 && open_image(*held.part).ok()) {
-    const auto head = std::span(*held.part).first(*head_bytes(*held.part));
-    mine = std::to_string(held.part->size()) + " ";
+  for (const auto& one : held) {
+    if (one.step < 0 || !open_image(*one.part).ok()) continue;
+    const auto head = std::span(*one.part).first(*head_bytes(*one.part));
+    mine += std::to_string(one.part->size()) + " " + std::to_string(head.size()) + " ";
     mine.append(reinterpret_cast<const char*>(head.data()), head.size());
   }
   // States of one step may have been saved by worlds of several sizes.
   std::map<std::pair<std::int64_t, std::int32_t>, std::map<int, Part>> states;
   const auto all = group.gather_text(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    const auto head = std::as_bytes(std::span(all[rank])).subspan(all[rank].find(' ') + 1);
-    auto table = read_table(head, std::stoull(all[rank]));
-    if (!table.ok()) continue;
-    auto& state = states[{table->step, table->parts}];
-    state.insert_or_assign(table->part, Part{std::move(*table), static_cast<int>(rank)});
+    auto rest = std::string_view(all[rank]);
+    const auto number = [&rest] {
+      const auto value = std::stoull(std::string(rest.substr(0, rest.find(' '))));
+      rest.remove_prefix(rest.find(' ') + 1);
+      return value;
+    };
+    while (!rest.empty()) {
+      const auto bytes = number();
+      const auto head_size = number();
+      const auto head = std::as_bytes(std::span(rest.substr(0, head_size)));
+      rest.remove_prefix(head_size);
+      auto table = read_table(head, bytes);
+      if (!table.ok()) continue;
+      auto& state = states[{table->step, table->parts}];
+      const int part = table->part, holder = static_cast<int>(rank);
+      // A rank's own part is best had from itself.
+      if (const auto known = state.find(part); known == state.end() || part == holder)
+        state.insert_or_assign(part, Part{std::move(*table), holder});
+    }
   }
   for (auto state = states.rbegin(); state != states.rend(); ++state) {
     if (static_cast<std::int32_t>(state->second.size()) != state->first.second) continue;
     std::vector<Part> parts;
     for (auto& [part, where] : state->second) parts.push_back(std::move(where));
-    return std::shared_ptr<MemoryState>(new MemoryState(group, held.part, std::move(parts)));
+    std::map<int, Image> images;
+    for (const auto& one : held) {
+      if (one.step != state->first.first) continue;
+      if (const auto table = open_image(*one.part); table.ok()) images[table->part] = one.part;
+    }
+    return std::shared_ptr<MemoryState>(
+        new MemoryState(group, std::move(images), std::move(parts)));
   }
   return Error{Errc::invalid, 0, "no state is complete in the memory of partners"};
 }
@@ -41,6 +73,17 @@ const PartTable* MemoryState::own() const {
   const auto mine = std::find_if(parts_.begin(), parts_.end(),
                                  [&](const Part& part) { return part.holder == group_->rank(); });
   return mine != parts_.end() ? &mine->table : nullptr;
+}
+
+std::span<const std::byte> MemoryState::own_image() const {
+  return *images_.at(own()->part);
+}
+
+bool MemoryState::is_spread() const {
+  std::vector<int> holders;
+  for (const auto& part : parts_) holders.push_back(part.holder);
+  std::sort(holders.begin(), holders.end());
+  return std::adjacent_find(holders.begin(), holders.end()) == holders.end();
 }
 
 Result<std::vector<SavedEntry>> MemoryState::entries(int part) {
@@ -67,7 +110,8 @@ Result<std::vector<std::vector<std::byte>>> MemoryState::read(std::span<const Sa
     if (!range.ok()) outcome = range.error();
     if (!outcome.ok()) break;
     const auto holder = parts_[static_cast<std::size_t>(piece.part)].holder;
-    const auto bytes = std::as_bytes(std::span(&*range, 1));
+    const Wish asked{piece.part, *range};
+    const auto bytes = std::as_bytes(std::span(&asked, 1));
     auto& wish = wishes[static_cast<std::size_t>(holder)];
     wish.insert(wish.end(), bytes.begin(), bytes.end());
     holders.push_back(holder);
@@ -101,12 +145,13 @@ std::vector<std::vector<std::byte>> MemoryState::answer(
     const std::vector<std::vector<std::byte>>& wishes) const {
   std::vector<std::vector<std::byte>> answers(wishes.size());
   for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
-    for (std::size_t at = 0; at < wishes[rank].size(); at += sizeof(PieceRange)) {
-      PieceRange range;
-      std::memcpy(&range, wishes[rank].data() + at, sizeof range);
-      const auto first = held_->begin() + static_cast<std::ptrdiff_t>(range.offset);
+    for (std::size_t at = 0; at < wishes[rank].size(); at += sizeof(Wish)) {
+      Wish wish;
+      std::memcpy(&wish, wishes[rank].data() + at, sizeof wish);
+      const auto& image = *images_.at(static_cast<int>(wish.part));
+      const auto first = image.begin() + static_cast<std::ptrdiff_t>(wish.range.offset);
       answers[rank].insert(answers[rank].end(), first,
-                           first + static_cast<std::ptrdiff_t>(range.bytes));
+                           first + static_cast<std::ptrdiff_t>(wish.range.bytes));
     }
   }
   return answers;

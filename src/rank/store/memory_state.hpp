@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +28,8 @@ class MemoryState final : public detail::StateSource {
  public:
   /// The newest state that is complete among what the ranks hold. All of the group call it. Errors:
   /// invalid (there is none).
-  static Result<std::shared_ptr<MemoryState>> find(const HostGroup& group, const HeldPart& held);
+  static Result<std::shared_ptr<MemoryState>> find(const HostGroup& group,
+                                                   const std::vector<HeldPart>& held);
 
   [[nodiscard]] std::int64_t step() const override { return parts_[0].table.step; }
   [[nodiscard]] int parts() const override { return static_cast<int>(parts_.size()); }
@@ -38,7 +40,9 @@ class MemoryState final : public detail::StateSource {
   /// The part that this rank holds for all; nullptr: none of this state.
   [[nodiscard]] const PartTable* own() const;
   /// The bytes of own().
-  [[nodiscard]] std::span<const std::byte> own_image() const { return *held_; }
+  [[nodiscard]] std::span<const std::byte> own_image() const;
+  /// No rank holds more than one part.
+  [[nodiscard]] bool is_spread() const;
 
  private:
   struct Part {
@@ -46,9 +50,9 @@ class MemoryState final : public detail::StateSource {
     int holder;
   };
 
-  MemoryState(const HostGroup& group, std::shared_ptr<const std::vector<std::byte>> held,
-              std::vector<Part> parts)
-      : group_(&group), held_(std::move(held)), parts_(std::move(parts)) {}
+  using Image = std::shared_ptr<const std::vector<std::byte>>;
+  MemoryState(const HostGroup& group, std::map<int, Image> images, std::vector<Part> parts)
+      : group_(&group), images_(std::move(images)), parts_(std::move(parts)) {}
 
   /// Whether any rank reads; this one does if it says so.
   [[nodiscard]] bool anyone_reads(bool this_one) const;
@@ -57,7 +61,7 @@ class MemoryState final : public detail::StateSource {
       const std::vector<std::vector<std::byte>>& wishes) const;
 
   const HostGroup* group_;
-  std::shared_ptr<const std::vector<std::byte>> held_;
+  std::map<int, Image> images_;  ///< what is here, by part
   std::vector<Part> parts_;
 };
 

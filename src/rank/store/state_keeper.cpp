@@ -35,7 +35,9 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
                              partner.begin());
   }
   if (options.before != nullptr) {
-    held_ = options.before->held();
+    held_ = options.before->held_;
+    pending_ = options.before->pending_;
+    own_ = options.before->own_;
     on_disk_ = options.before->on_disk();
     saved_ = options.before->saved();
   }
@@ -52,6 +54,7 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
                                          pin->where);
     checkpoint.prepare(memory_, offsets_);
   }
+  exchange_.renew();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -135,7 +138,7 @@ void StateKeeper::hold() {
   const auto part = image();
   auto copy = std::make_shared<std::vector<std::byte>>(part.begin(), part.end());
   const std::lock_guard lock(mutex_);
-  held_ = {table_.step, std::move(copy)};
+  own_ = {table_.step, std::move(copy)};
 }
 
 std::int64_t StateKeeper::on_disk() const {
@@ -148,9 +151,18 @@ std::vector<SavedCheckpoint> StateKeeper::saved() const {
   return saved_;
 }
 
-HeldPart StateKeeper::held() const {
+std::vector<HeldPart> StateKeeper::held() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  std::vector<HeldPart> all;
+  for (const auto& part : {held_, pending_, own_}) {
+    if (part.step >= 0) all.push_back(part);
+  }
+  return all;
+}
+
+std::int64_t StateKeeper::kept() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(held_.step, pending_.step);
 }
 
 // The WorldActor's thread
@@ -190,7 +202,11 @@ void StateKeeper::run() {
     if (copied) {
       const auto job = *job_;
       lock.unlock();
-      carry_out(job, *copied);
+      try {
+        carry_out(job, *copied);
+      } catch (const Exception& e) {  // a rank has died: the next keepers begin anew
+        log::debug("checkpoint", "the commit of step {} stays where it is: {}", job.step, e.what());
+      }
       lock.lock();
     }
     job_.reset();
@@ -292,19 +308,26 @@ Result<file::Done> StateKeeper::write_piece(const std::filesystem::path& path, c
 }
 
 void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> image) {
-  auto received = exchange_.shift(image, partner_, ward_, std::move(spare_));
-  const std::uint8_t mine = !image.empty() && !received.empty();
+  const auto copy = std::make_shared<std::vector<std::byte>>(
+      exchange_.shift(image, partner_, ward_, std::move(spare_)));
+  {
+    const std::lock_guard lock(mutex_);
+    pending_ = copy->empty() ? HeldPart{} : HeldPart{step, copy};
+  }
+  const std::uint8_t mine = !image.empty() && !copy->empty();
   std::vector<std::uint8_t> all(static_cast<std::size_t>(members_->size()));
   exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  if (std::find(all.begin(), all.end(), 0) != all.end()) {
-    spare_ = std::move(received);
-    return;
-  }
   const std::lock_guard lock(mutex_);
-  // Unless somebody reads it, the memory of the copy before serves for the next one.
-  auto before = std::const_pointer_cast<std::vector<std::byte>>(std::exchange(held_.part, nullptr));
-  spare_ = before && before.use_count() == 1 ? std::move(*before) : std::vector<std::byte>();
-  held_ = {step, std::make_shared<std::vector<std::byte>>(std::move(received))};
+  pending_ = {};
+  own_ = {};
+  // Unless somebody reads it, the memory of the copy that is not needed serves for the next one.
+  const bool complete = std::find(all.begin(), all.end(), 0) == all.end();
+  const auto before = complete ? std::exchange(held_, {step, copy}).part
+                               : std::shared_ptr<const std::vector<std::byte>>(copy);
+  const long users = complete ? 1 : 2;  // this function's
+  spare_ = before && before.use_count() == users
+               ? std::move(const_cast<std::vector<std::byte>&>(*before))
+               : std::vector<std::byte>();
 }
 
 }  // namespace troupe::rank_process

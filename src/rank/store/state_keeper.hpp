@@ -69,7 +69,7 @@ class StateKeeper {
   /// commit that is not yet stable.
   void close();
   /// Takes this rank's part of the commit of `step`, one of the last two, into host memory; hold()
-  /// then keeps it in the place of what was held. Requires that the keeper is idle, and
+  /// then keeps it beside what it keeps for another rank. Requires that the keeper is idle, and
   /// Options::takes. Errors: those of the copies.
   Result<void> take(std::int64_t step, std::uint32_t epoch);
   void hold();
@@ -77,7 +77,10 @@ class StateKeeper {
   /// keeper is idle.
   [[nodiscard]] std::int64_t on_disk() const;
   [[nodiscard]] std::vector<SavedCheckpoint> saved() const;
-  [[nodiscard]] HeldPart held() const;
+  /// What this rank has of states in host memory: its own part, its partner's.
+  [[nodiscard]] std::vector<HeldPart> held() const;
+  /// The newest step of which the copy for another rank is here as a whole; -1: none.
+  [[nodiscard]] std::int64_t kept() const;
 
   // The WorldActor's thread.
 
@@ -141,7 +144,9 @@ class StateKeeper {
   bool stopped_ = false, closing_ = false;
   std::int64_t on_disk_ = -1;
   std::vector<SavedCheckpoint> saved_;
-  HeldPart held_;
+  HeldPart held_;     ///< another rank's part, of a state whose copies are complete on all ranks
+  HeldPart pending_;  ///< the same of the next one, which are complete here
+  HeldPart own_;      ///< see hold()
   std::vector<std::byte> spare_;  ///< memory of the copy before
   std::thread thread_;
 };

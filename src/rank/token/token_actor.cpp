@@ -109,6 +109,13 @@ void TokenActor::on(const SetExcluded& set) {
   }
 }
 
+void TokenActor::on(const Forget& set) {
+  for (const int rank : set.ranks) {
+    exclude(rank);
+    parts_->boards.erase(rank);  // its loans are settled by messages from now on
+  }
+}
+
 void TokenActor::exclude(int rank) {
   routes_->others.exclude(rank);
   routes_->pulls.exclude(rank);

@@ -21,6 +21,10 @@ struct SlabsDropped {};
 struct SetExcluded {
   std::vector<std::int32_t> ranks;
 };
+/// Other processes are these ranks now.
+struct Forget {
+  std::vector<std::int32_t> ranks;
+};
 /// The program turns to this epoch.
 struct EpochBegun {
   std::uint32_t epoch;
@@ -87,8 +91,9 @@ class TokenActor
     : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
                    token_message::Fetch, token_message::Put, token_message::Ask,
                    token_message::Release, token_message::SlabsDropped, token_message::SetExcluded,
-                   token_message::EpochBegun, token_message::Committed, token_message::Flush,
-                   token_message::EpochEnded, token_message::Look, token_message::End> {
+                   token_message::Forget, token_message::EpochBegun, token_message::Committed,
+                   token_message::Flush, token_message::EpochEnded, token_message::Look,
+                   token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts) : parts_(parts) {}
   ~TokenActor() override;
@@ -103,6 +108,7 @@ class TokenActor
   void on(const token_message::Flush& flush) { routes_->own.on(flush); }
   void on(token_message::SlabsDropped) { routes_->sharing.forget_dropped(); }
   void on(const token_message::SetExcluded& set);
+  void on(const token_message::Forget& set);
   void on(const token_message::EpochBegun& begun);
   void on(const token_message::Committed& committed);
   void on(const token_message::EpochEnded& ended);

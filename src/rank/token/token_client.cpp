@@ -150,7 +150,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
   parts.send = [router = router.get()](int rank, std::vector<std::byte> message) {
     router->loop_->send(rank, std::move(message));
   };
-  auto exchange = FdExchange::open(mpi.node());
+  auto exchange = FdExchange::open(mpi.node(), mpi.respawns().secret());
   if (!exchange.ok())
     log::warn("net", "no memory is shared directly: {}", exchange.error().to_string());
   // A rank without one takes part all the same, and says that it does not listen.
@@ -169,14 +169,12 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
   router->system_.emplace(router->loop_->scheduler());
   router->actor_ =
       router->system_->spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
-  parts.bulk = mpi.bulk(
-      Bulk::Receiver{
-          .place = [&parts](int rank, std::uint32_t stream,
-                            std::size_t bytes) { return parts.streams.place(rank, stream, bytes); },
-          .arrived =
-              [&parts](int rank, std::uint32_t stream, std::byte* where, std::size_t bytes) {
-                parts.streams.arrived(rank, stream, where, bytes);
-              }});
+  parts.bulk = mpi.bulk(Bulk::Receiver{
+      .place = [&parts](int rank, std::uint32_t stream,
+                        std::size_t bytes) { return parts.streams.place(rank, stream, bytes); },
+      .arrived = [&parts](
+                     int rank, std::uint32_t stream, std::byte* where,
+                     std::size_t bytes) { parts.streams.arrived(rank, stream, where, bytes); }});
   router->loop_->start({.receive =
                             [router = router.get()](std::vector<std::byte> bytes) {
                               const FromNetwork message{std::move(bytes)};
@@ -381,6 +379,10 @@ void TokenClient::end_epoch(std::uint32_t epoch, const Error& why) {
 
 void TokenClient::set_excluded(const std::vector<std::int32_t>& ranks) {
   (void)tell(SetExcluded{ranks});
+}
+
+void TokenClient::forget(const std::vector<std::int32_t>& ranks) {
+  (void)tell(Forget{ranks});
 }
 
 RemoteDevice TokenClient::device(Rank rank, int owner) {

@@ -26,8 +26,7 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   using InRun = std::function<bool()>;
 
   /// All ranks call it.
-  static Result<std::shared_ptr<TokenClient>> open(Session& mpi,
-                                                   std::shared_ptr<DeviceCore> device,
+  static Result<std::shared_ptr<TokenClient>> open(Session& mpi, std::shared_ptr<DeviceCore> device,
                                                    const Options& options, InRun in_run);
   /// Waits for all ranks to do the same: until then it serves them. Afterwards everything is
   /// answered with Errc::stopped.
@@ -54,6 +53,8 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   /// These ranks are out of the world: what they were and are asked fails with peer_lost, what they
   /// held is let go. All others are in the world, some of them perhaps again.
   void set_excluded(const std::vector<std::int32_t>& ranks);
+  /// Other processes are these ranks now: nothing of those before is left.
+  void forget(const std::vector<std::int32_t>& ranks);
 
  private:
   class Remote;
@@ -78,7 +79,7 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   std::atomic<std::uint64_t> committed_{0};  ///< the newest commit of this epoch
   InRun in_run_;
   TokenParts parts_;
-  std::unique_ptr<NetworkLoop> loop_;      ///< the thread of …
+  std::unique_ptr<NetworkLoop> loop_;  ///< the thread of …
   std::optional<ActorSystem> system_;  ///< … these actors, of which there is one
   ActorRef<TokenActor> actor_;
 };

@@ -1,10 +1,14 @@
 #include "rank/world/member_actions.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "common/core/log.hpp"
+#include "rank/exit_status.hpp"
 #include "rank/world/world_actor.hpp"
 
 namespace troupe::rank_process {
@@ -49,21 +53,25 @@ void MemberActions::restore(std::uint32_t round, std::int64_t step) {
     (void)parts_.core.actor().tell(world_message::Restored{round, {}, -1, 0});
 }
 
-void MemberActions::activate(std::uint32_t epoch, std::int64_t stable,
-                             std::vector<Recovery> reports) {
+void MemberActions::activate(const from_supervisor::Activate& activate) {
   auto& core = parts_.core;
   if (parts_.member.spectator() && failed_)
     log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
   failed_.reset();
-  parts_.trace.recovered(epoch, reports);
-  core.status().epochs().activate(epoch, stable, reports, parts_.member.excluded());
+  parts_.trace.recovered(activate.epoch, activate.reports);
+  const auto back = parts_.leadership.settle();
+  core.status().epochs().activate(activate, back);
   auto& board = core.device().flight().board();
-  board.epoch.store(epoch, std::memory_order_relaxed);
+  board.epoch.store(activate.epoch, std::memory_order_relaxed);
   board.recoveries.store(static_cast<std::uint32_t>(core.status().epochs().recoveries().size()),
                          std::memory_order_relaxed);
   board.active.store(1, std::memory_order_relaxed);
   revived_at_ = parts_.now();
   core.device().tell(device_message::WorldActive{});
+}
+
+FollowerActions::Keeping MemberActions::keeping() const {
+  return parts_.core.status().keeping();
 }
 
 void MemberActions::stable(std::int64_t step) {
@@ -87,6 +95,7 @@ void MemberActions::retire() {
 }
 
 void MemberActions::strike(Phase phase) {
+  if (parts_.core.status().faults().take_death(phase)) ::kill(::getpid(), SIGKILL);
   if (const auto kind = parts_.core.status().faults().take(phase))
     parts_.core.device().tell(device_message::Suffer{*kind});
 }
@@ -130,6 +139,10 @@ void MemberActions::on(const from_supervisor::RunLeft& left) {
 }
 
 void MemberActions::on(const from_supervisor::Stop& stop) {
+  if (stop.at_once) {
+    if (parts_.leader) log::error("world", "{}", stop.error.to_string());
+    Session::abort(exit_status(stop.error.code));
+  }
   parts_.core.stop(stop.error);
 }
 

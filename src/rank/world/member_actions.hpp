@@ -22,7 +22,8 @@ class MemberActions final : public FollowerActions {
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void regroup(std::uint32_t round) override;
   void restore(std::uint32_t round, std::int64_t step) override;
-  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
+  void activate(const from_supervisor::Activate& activate) override;
+  [[nodiscard]] Keeping keeping() const override;
   void stable(std::int64_t step) override;
   void stopping(std::int64_t since) override;
   void all_finished(std::int64_t step) override;

@@ -32,21 +32,22 @@ WorldParts::WorldParts(WorldCore& its_core, std::shared_ptr<VerificationBuffers>
       context(its_context),
       trace(core.options().collector),
       actions(*this),
-      member(core.mpi().rank(), &actions),
+      member(core.mpi().rank(), &actions, core.mpi().respawns().incarnation() > 0),
       relay(
           {.rank = core.mpi().rank(),
            .tree = {.size = core.mpi().size()},
            .phase_timeout = core.options().phase_timeout},
           [this](int to, const RankMessage& message) {
-            if (to == WorldRelay::kToSupervisor) return rank_zero->hear(message);
-            core.send(to, message);
+            if (to != WorldRelay::kToSupervisor) return core.send(to, message);
+            leader ? leader->hear(message) : tell_leader(core, message);
           },
           [this](int to, const SupervisorMessage& message) { core.send(to, message); },
           [this](const SupervisorMessage& message) { member.receive(message); }),
+      leadership(*this),
       formations(*this),
       verification(*this, std::move(buffers)),
       progress(*this) {
-  if (core.mpi().rank() == 0) rank_zero.emplace(*this);
+  if (core.mpi().rank() == 0 && core.mpi().respawns().incarnation() == 0) leader.emplace(*this);
 }
 
 void WorldActor::on_start() {
@@ -55,13 +56,13 @@ void WorldActor::on_start() {
 }
 
 void WorldActor::on(Begin) {
-  if (parts_->rank_zero) parts_->rank_zero->start();
+  parts_->leadership.begin();
   tell_library({"engine", core_->device().info().libraries});
   context().schedule(look_every_, Deadline{});
 }
 
 void WorldActor::on(Deadline) {
-  if (parts_->rank_zero) parts_->rank_zero->tick();
+  if (parts_->leader) parts_->leader->tick();
   parts_->relay.tick(context().now());
   parts_->progress.look();
   parts_->actions.look();
@@ -71,12 +72,23 @@ void WorldActor::on(Deadline) {
 void WorldActor::on(const FromNetwork& message) {
   const auto decoded = decode_world_message(message.bytes);
   if (!decoded.ok()) return log::error("world", "{}", decoded.error().to_string());
-  if (const auto* const from_rank = std::get_if<RankMessage>(&*decoded))
-    return parts_->relay.up(*from_rank);
+  if (const auto* const for_leader = std::get_if<ForLeader>(&*decoded)) {
+    // Else it is for one that has died: whoever leads next asks anew.
+    if (parts_->leader) parts_->leader->hear(for_leader->said);
+    return;
+  }
+  if (const auto* const of_rank = std::get_if<RankMessage>(&*decoded)) {
+    if (const auto* const joined = std::get_if<from_rank::Joined>(of_rank))
+      return parts_->leadership.on(*joined);
+    return parts_->relay.up(*of_rank);
+  }
   const auto& said = std::get<SupervisorMessage>(*decoded);
   if (is_for_one_rank(said)) return parts_->actions.pass_on(said);
-  if (const auto* const order = std::get_if<from_supervisor::Order>(&said))
+  if (const auto* const order = std::get_if<from_supervisor::Order>(&said)) {
     log::debug("world", "round {}: {}", order->round, to_string(order->phase));
+    if (order->round < parts_->member.round()) return;
+    parts_->leadership.learn(*order);
+  }
   parts_->relay.down(said, context().now());
   parts_->trace.at(parts_->member.phase());
 }
@@ -105,10 +117,10 @@ void WorldActor::consider_leaving(const std::string& text) {
     log::warn("world", "the GPU stays: on-health = shrink wants on-loss = shrink");
 }
 
-/// Straight to rank 0: it is rare, and at the end of the program nobody relays any more.
+/// Straight to the leader: it is rare, and at the end of the program nobody relays any more.
 void WorldActor::tell_library(const OpenedLibrary& library) {
   if (library.stands_on.empty()) return;
-  core_->send(0, from_rank::Library{core_->mpi().rank(), library});
+  tell_leader(*core_, from_rank::Library{core_->mpi().rank(), library});
 }
 
 // The program
@@ -148,7 +160,7 @@ void WorldActor::on(Regrouped done) {
 }
 
 bool WorldActor::on(Conclude conclude) {
-  if (conclude.all_left && parts_->rank_zero) parts_->rank_zero->conclude();
+  if (conclude.all_left && parts_->leader) parts_->leader->conclude();
   return true;
 }
 

@@ -75,6 +75,12 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, Session&
   });
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), std::move(buffers));
+  mpi.respawns().set_interruption([core = core.get()] {
+    if (core->status_.run().is_under_way()) return kWorldReformed;
+    return Error{Errc::budget_exhausted, 0,
+                 "a rank has died while the ranks exchanged host data outside of World::run, which "
+                 "nothing repeats"};
+  });
   core->transport_ = std::make_unique<Transport>(
       mpi, Transport::Channel::world, [actor = core->actor_](std::vector<std::byte> bytes) {
         (void)actor.tell(world_message::FromNetwork{std::move(bytes)});
@@ -115,10 +121,10 @@ void WorldCore::open_actors(Scheduler& scheduler) {
                        .progress = &device_->port()});
   *actor_transport_ =
       std::make_unique<Transport>(*mpi_, Transport::Channel::actors,
-                                     [post = actors_.get()](const std::vector<std::byte>& bytes) {
-                                       if (const auto read = post->received(bytes); !read)
-                                         log::error("actor", "{}", read.error().to_string());
-                                     });
+                                  [post = actors_.get()](const std::vector<std::byte>& bytes) {
+                                    if (const auto read = post->received(bytes); !read)
+                                      log::error("actor", "{}", read.error().to_string());
+                                  });
 }
 
 void WorldCore::leave_actors() {
@@ -149,7 +155,7 @@ WorldCore::~WorldCore() {
   }
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
-  if (transport_ && mpi_->rank() == 0 && !actor_.ended())
+  if (transport_ && mpi_->rank() == status_.leader() && !actor_.ended())
     (void)actor_.ask(world_message::Conclude{true}, kConclude).wait();
   actor_.stop();
   actor_.wait_ended();  // a handler may be at work here
@@ -173,6 +179,15 @@ void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
   });
 }
 
+detail::Submitter& WorldCore::collectives() {
+  if (!mpi_->respawns().expected() || status_.run().has_begun())
+    return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
+  throw CollectiveException({Errc::invalid, 0,
+                             "a collective before World::run: with --on-rank-loss respawn a rank "
+                             "may die and come back, and "
+                             "nobody would do this with it again; do it in RunOptions::prepare"});
+}
+
 void WorldCore::meet(const HostCall& call) {
   const Whereabouts::Wait wait(whereabouts_, call.name, Awaits::host_call);
   const auto agreed = agree_on_call(call);
@@ -183,10 +198,10 @@ void WorldCore::meet(const HostCall& call) {
 Result<void> WorldCore::agree_on_call(const HostCall& call) {
   if (call.ranks.size() < 2) return {};
   if (auto begun = status_.splits().begin(); !begun) return begun;
-  send(0, from_rank::Splitting{mpi_->rank(), call});
+  tell_leader(*this, from_rank::Splitting{mpi_->rank(), call});
   if (const auto answer = status_.splits().wait(call, true)) return *answer;
-  // The others may have come meanwhile: rank 0 knows.
-  send(0, from_rank::SplitGivenUp{mpi_->rank()});
+  // The others may have come meanwhile: the leader knows.
+  tell_leader(*this, from_rank::SplitGivenUp{mpi_->rank()});
   return *status_.splits().wait(call, false);
 }
 

@@ -95,10 +95,10 @@ class WorldCore {
   [[nodiscard]] Recorder* recorder() const noexcept { return Recorder::of(device_->port()); }
   // In the place of the device, for calls that cannot be: each is refused, see RefusedCalls.
   [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
-  /// Where the program's collectives go.
-  [[nodiscard]] detail::Submitter& collectives() noexcept {
-    return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
-  }
+  /// Where the program's collectives go. Throws CollectiveException (invalid) where ranks may come
+  /// back
+  /// (--on-rank-loss respawn): before the first World::run nobody would repeat them.
+  [[nodiscard]] detail::Submitter& collectives();
   [[nodiscard]] Epoch epoch() const noexcept { return status_.epochs().acknowledged(); }
   [[nodiscard]] const HostGroup& members() const noexcept { return status_.members().now(); }
 
@@ -141,12 +141,16 @@ class WorldCore {
   RunHistory history_;
   std::shared_ptr<TokenClient> tokens_;
   std::shared_ptr<ActorPost> actors_;
-  std::shared_ptr<std::unique_ptr<Transport>>
-      actor_transport_;  ///< shared with what is sent late
+  std::shared_ptr<std::unique_ptr<Transport>> actor_transport_;  ///< shared with what is sent late
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted
   ActorRef<WorldActor> actor_;
   std::vector<std::thread> group_makers_;  ///< the actor's
 };
+
+/// To the rank that leads. Any thread.
+inline void tell_leader(WorldCore& core, RankMessage message) {
+  core.send(core.status().leader(), ForLeader{std::move(message)});
+}
 
 }  // namespace troupe::rank_process

@@ -8,12 +8,13 @@
 #include "rank/protocol/follower.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/world/formations.hpp"
+#include "rank/world/leadership.hpp"
 #include "rank/world/member_actions.hpp"
 #include "rank/world/progress_watch.hpp"
-#include "rank/world/rank_zero.hpp"
 #include "rank/world/recovery_trace.hpp"
 #include "rank/world/verification.hpp"
 #include "rank/world/world_core.hpp"
+#include "rank/world/world_leader.hpp"
 
 namespace troupe::rank_process {
 
@@ -31,9 +32,10 @@ struct WorldParts {
   MemberActions actions;  ///< what the protocol wants of this rank is done by
   WorldFollower member;
   WorldRelay relay;
-  std::optional<RankZero> rank_zero;
-  Formations formations;      ///< communicators that the device is to form
-  Verification verification;  ///< of one that it has formed
+  Leadership leadership;
+  std::optional<WorldLeader> leader;  ///< of all ranks, if this rank is that
+  Formations formations;              ///< communicators that the device is to form
+  Verification verification;          ///< of one that it has formed
   ProgressWatch progress;
 };
 

@@ -12,6 +12,8 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
     if (size_ == kMaxBuffers) return Error{Errc::out_of_memory, 0, "too many buffers"};
     if (size_ % kChunk == 0) chunks_[size_ / kChunk] = std::make_unique<Entry[]>(kChunk);
     index = size_++;
+    at(index).generation = first_generation_;
+    at(index).valid_since = first_generation_;
   }
   auto& entry = at(index);
   entry.region = region;

@@ -48,6 +48,9 @@ class BufferTable {
     Errc lost_by = Errc::ok;            ///< ok: it was freed
   };
 
+  /// References to buffers that are made from now on have this generation, or a later one: those of
+  /// another process, which had the rank before, match none of them. Before there are any.
+  void begin_with(std::uint32_t generation) noexcept { first_generation_ = generation; }
   /// Makes an entry; out_of_memory at kMaxBuffers. The caller serialises all non-const functions.
   Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                             DType dtype = DType::u8);
@@ -92,6 +95,7 @@ class BufferTable {
   static constexpr std::uint32_t kChunk = 1024;
   std::array<std::unique_ptr<Entry[]>, kMaxBuffers / kChunk> chunks_;
   std::vector<std::uint32_t> free_;
+  std::uint32_t first_generation_ = 1;
   std::uint32_t size_ = 0;
 };
 

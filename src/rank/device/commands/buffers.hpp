@@ -17,6 +17,8 @@ class Buffers {
  public:
   explicit Buffers(PortShared& shared) : shared_(&shared) {}
 
+  /// See BufferTable.
+  void begin_with(std::uint32_t generation) noexcept { shared_->buffers.begin_with(generation); }
   Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                             DType dtype = DType::u8);
   /// What messages call the buffer, beside its number.

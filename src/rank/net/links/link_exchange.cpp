@@ -29,13 +29,13 @@ void append_sized(std::vector<std::byte>& all, std::span<const std::byte> one) {
 }  // namespace
 
 Links::Head LinkPost::head_of(const Name& name) {
-  return {.slot = name.part, .key = name.group, .sequence = name.call};
+  return {.tag = name.era.epoch, .slot = name.part, .key = name.group, .sequence = name.call};
 }
 
 bool LinkPost::look() {
   return links_.look({.arrived = [this](int rank, const Links::Head& head,
                                         std::vector<std::byte> bytes, std::byte*) {
-    come_[{rank, head.key, head.sequence, head.slot}] = std::move(bytes);
+    come_[{head.tag, rank, head.key, head.sequence, head.slot}] = std::move(bytes);
   }});
 }
 
@@ -49,7 +49,7 @@ void LinkPost::send(int rank, const Name& name, std::span<const std::byte> bytes
 }
 
 std::vector<std::byte> LinkPost::wait_for(int rank, const Name& name, const bool* gone) {
-  const Key key{rank, name.group, name.call, name.part};
+  const Key key{name.era.epoch, rank, name.group, name.call, name.part};
   const auto since = Clock::now();
   for (;;) {
     const bool moved = look();
@@ -59,6 +59,7 @@ std::vector<std::byte> LinkPost::wait_for(int rank, const Name& name, const bool
       come_.erase(found);
       return bytes;
     }
+    if (peers().deaths() != name.era.deaths) peers().interrupt();
     if (!moved && (!spins_ || Clock::now() - since > kLooksForLinks)) links_.wait(kLongestWait);
   }
 }
@@ -71,15 +72,52 @@ std::vector<std::byte> LinkPost::receive(int rank, const Name& name) {
 std::vector<std::byte> LinkPost::exchange(std::span<const std::byte> outgoing, int to, int from,
                                           const Name& name) {
   const std::lock_guard lock(mutex_);
-  if (to == rank_) return {outgoing.begin(), outgoing.end()};  // the only one
-  bool gone = false;
-  links_.send(to, head_of(name), outgoing, [&gone] { gone = true; });
-  return wait_for(from, name, &gone);
+  if (to == hub_->rank()) return {outgoing.begin(), outgoing.end()};  // the only one
+  // It may be called when this has ended by an exception.
+  const auto gone = std::make_shared<bool>(false);
+  links_.send(to, head_of(name), outgoing, [gone] { *gone = true; });
+  try {
+    return wait_for(from, name, gone.get());
+  } catch (...) {
+    links_.forget(to);  // the bytes are the caller's
+    throw;
+  }
+}
+
+LinkExchange::LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own,
+                           std::uint64_t group, Renewal renewal, StartLog* start)
+    : post_(std::move(post)),
+      ranks_(std::move(ranks)),
+      own_(own),
+      group_(group),
+      renewal_(renewal),
+      start_(start),
+      era_(post_->peers().era()) {
+  for (const int rank : ranks_) incarnations_.push_back(post_->peers().incarnation(rank));
+}
+
+void LinkExchange::renew() {
+  const auto now = post_->peers().era();
+  if (now.epoch != era_.epoch) calls_ = 0;
+  era_ = now;
+}
+
+LinkPost::Name LinkExchange::next() {
+  if (renewal_ != Renewal::when_asked) renew();
+  for (std::size_t i = 0; renewal_ == Renewal::never && i < ranks_.size(); ++i) {
+    if (post_->peers().incarnation(ranks_[i]) == incarnations_[i]) continue;
+    throw Exception(Error{Errc::peer_lost, 0,
+                          "rank " + std::to_string(ranks_[i]) +
+                              " has died since this group was made: make it again"});
+  }
+  return {.era = era_, .group = group_, .call = ++calls_};
 }
 
 std::vector<std::vector<std::byte>> LinkExchange::gather(std::span<const std::byte> own) {
-  const auto call = ++calls_;
-  const LinkPost::Name up{group_, call, kUp}, down{group_, call, kDown};
+  if (start_ != nullptr && start_->replays()) return start_->read();
+  auto up = next(), down = up;
+  up.part = kUp;
+  down.part = kDown;
   const int size = static_cast<int>(ranks_.size());
   std::vector<std::byte> all;
   append_sized(all, own);
@@ -105,6 +143,7 @@ std::vector<std::vector<std::byte>> LinkExchange::gather(std::span<const std::by
     at += bytes;
   }
   check(parts.size() == ranks_.size(), "every member of a group has given something");
+  if (start_ != nullptr && start_->is_open()) start_->write(parts);
   return parts;
 }
 
@@ -126,7 +165,9 @@ std::vector<std::string> LinkExchange::gather_text(const std::string& text) {
 
 std::vector<std::vector<std::byte>> LinkExchange::all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
-  const LinkPost::Name name{group_, ++calls_, kAcross};
+  if (start_ != nullptr && start_->replays()) return start_->read();
+  auto name = next();
+  name.part = kAcross;
   std::vector<std::vector<std::byte>> incoming(outgoing.size());
   const auto size = outgoing.size(), own = static_cast<std::size_t>(own_);
   incoming[own] = outgoing[own];
@@ -135,12 +176,15 @@ std::vector<std::vector<std::byte>> LinkExchange::all_to_all(
     incoming[from] = post_->exchange(outgoing[to], rank_of(static_cast<int>(to)),
                                      rank_of(static_cast<int>(from)), name);
   }
+  if (start_ != nullptr && start_->is_open()) start_->write(incoming);
   return incoming;
 }
 
 std::vector<std::byte> LinkExchange::shift(std::span<const std::byte> outgoing, int to, int from,
                                            std::vector<std::byte>) {
-  return post_->exchange(outgoing, rank_of(to), rank_of(from), {group_, ++calls_, kAcross});
+  auto name = next();
+  name.part = kAcross;
+  return post_->exchange(outgoing, rank_of(to), rank_of(from), name);
 }
 
 }  // namespace troupe::rank_process

@@ -8,6 +8,7 @@
 
 #include "rank/net/exchange.hpp"
 #include "rank/net/links/links.hpp"
+#include "rank/net/links/start_log.hpp"
 
 namespace troupe::rank_process {
 
@@ -16,29 +17,33 @@ class LinkPost {
  public:
   /// `spins`: there are cores to spare, so that it looks for a moment before it sleeps.
   LinkPost(LinkHub& hub, LinkChannel channel, bool spins)
-      : rank_(hub.rank()), spins_(spins), links_(hub, channel) {}
+      : hub_(&hub), spins_(spins), links_(hub, channel) {}
 
+  [[nodiscard]] const Peers& peers() const noexcept { return hub_->peers(); }
+  /// A message's name. What has been said in an era is heard in no other.
   struct Name {
+    Peers::Era era{};
     std::uint64_t group = 0;
     std::uint64_t call = 0;  ///< of that group, which all of its members count alike
     std::uint32_t part = 0;
   };
   void send(int rank, const Name& name, std::span<const std::byte> bytes);
-  /// Waits for it.
+  /// Waits for it. Once a rank has died that the era of the name does not know of:
+  /// Peers::interrupt.
   std::vector<std::byte> receive(int rank, const Name& name);
   /// The two at once. `outgoing` is not copied.
   std::vector<std::byte> exchange(std::span<const std::byte> outgoing, int to, int from,
                                   const Name& name);
 
  private:
-  using Key = std::tuple<int, std::uint64_t, std::uint64_t, std::uint32_t>;
+  using Key = std::tuple<std::uint32_t, int, std::uint64_t, std::uint64_t, std::uint32_t>;
 
   [[nodiscard]] static Links::Head head_of(const Name& name);
   /// With mutex_ held.
   std::vector<std::byte> wait_for(int rank, const Name& name, const bool* gone = nullptr);
   bool look();
 
-  int rank_;
+  LinkHub* hub_;
   bool spins_;
   std::mutex mutex_;
   Links links_;
@@ -48,11 +53,15 @@ class LinkPost {
 /// Exchanges over TCP: what all shall have goes up a binomial tree and down again.
 class LinkExchange final : public Exchange {
  public:
+  /// Whether the exchange goes on when a member that has died is back: at once in the program's
+  /// next era, or from renew() on; or not at all.
+  enum class Renewal { at_once, when_asked, never };
   /// `ranks`: the members; this one is `own` of them. `group`: a number of theirs that no other
-  /// group has.
-  LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own, std::uint64_t group)
-      : post_(std::move(post)), ranks_(std::move(ranks)), own_(own), group_(group) {}
+  /// group has. `start`: what is heard while the rank starts; nullptr: it has.
+  LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own, std::uint64_t group,
+               Renewal renewal, StartLog* start = nullptr);
 
+  void renew() override;
   void barrier() override { (void)gather({}); }
   void all_gather(std::span<const std::byte> value, std::span<std::byte> all) override;
   std::vector<std::string> gather_text(const std::string& text) override;
@@ -62,6 +71,8 @@ class LinkExchange final : public Exchange {
                                std::vector<std::byte> incoming) override;
 
  private:
+  /// The name of the next call, but for its part. Throws Exception (peer_lost).
+  LinkPost::Name next();
   /// What each member has given.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own);
   [[nodiscard]] int rank_of(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
@@ -70,7 +81,11 @@ class LinkExchange final : public Exchange {
   std::vector<int> ranks_;
   int own_;
   std::uint64_t group_;
-  std::uint64_t calls_ = 0;
+  Renewal renewal_;
+  StartLog* start_;
+  std::vector<std::uint32_t> incarnations_;  ///< of the members, when it was made
+  Peers::Era era_{};
+  std::uint64_t calls_ = 0;  ///< in this era
 };
 
 }  // namespace troupe::rank_process

@@ -29,6 +29,7 @@ void send_at_once(int socket) {
 
 LinkHub::LinkHub(keeper::Job job, UniqueFd listener)
     : job_(std::move(job)),
+      peers_(job_.size(), job_.incarnation == 0),
       listener_(std::move(listener)),
       stop_(ipc::Doorbell::create().take()),
       thread_([this] { run(); }) {}
@@ -42,8 +43,16 @@ void LinkHub::attach(LinkChannel channel, Links& links) {
   const auto index = static_cast<std::size_t>(channel);
   const std::lock_guard lock(mutex_);
   links_[index] = &links;
-  for (auto& [rank, socket] : early_[index]) links.adopt(rank, std::move(socket));
+  for (auto& [rank, incarnation, socket] : early_[index])
+    links.adopt(rank, incarnation, std::move(socket));
   early_[index].clear();
+}
+
+void LinkHub::wake_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto* links : links_) {
+    if (links != nullptr) links->wake();
+  }
 }
 
 void LinkHub::detach(LinkChannel channel) {
@@ -64,6 +73,7 @@ Result<LinkHub::Outgoing> LinkHub::connect(int rank, LinkChannel channel) const 
                          .from = job_.rank,
                          .to = rank,
                          .incarnation = job_.incarnation,
+                         .wanted = peers_.incarnation(rank),
                          .channel = channel};
   const auto bytes = std::as_bytes(std::span(&who, 1));
   made.introduction.assign(bytes.begin(), bytes.end());
@@ -115,11 +125,11 @@ bool LinkHub::listen_to(Stranger& stranger) {
   const bool known = who.magic == Introduction().magic && who.cookie == job_.cookie &&
                      who.from >= 0 && who.from < size() && who.to == rank() &&
                      static_cast<std::size_t>(who.channel) < kLinkChannels;
-  if (known) {
-    introduce(who, std::move(stranger.socket));
-  } else {
+  if (!known) {
     log::warn("net", "a connection is refused: it is not of this job");
-  }
+  } else if (who.wanted == Peers::kUnknown || who.wanted == job_.incarnation) {
+    introduce(who, std::move(stranger.socket));
+  }  // else it is for the process that had this number before
   return false;
 }
 
@@ -127,9 +137,9 @@ void LinkHub::introduce(const Introduction& who, UniqueFd socket) {
   const auto index = static_cast<std::size_t>(who.channel);
   const std::lock_guard lock(mutex_);
   if (auto* const links = links_[index]) {
-    links->adopt(who.from, std::move(socket));
+    links->adopt(who.from, who.incarnation, std::move(socket));
   } else {
-    early_[index].push_back({who.from, std::move(socket)});
+    early_[index].push_back({who.from, who.incarnation, std::move(socket)});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "common/ipc/doorbell.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "common/keeper/job.hpp"
+#include "rank/net/links/peers.hpp"
 
 namespace troupe::rank_process {
 
@@ -41,6 +42,10 @@ class LinkHub {
   [[nodiscard]] const keeper::Job& job() const noexcept { return job_; }
   [[nodiscard]] int rank() const noexcept { return job_.rank; }
   [[nodiscard]] int size() const noexcept { return job_.size(); }
+  [[nodiscard]] Peers& peers() noexcept { return peers_; }
+  [[nodiscard]] const Peers& peers() const noexcept { return peers_; }
+  /// Ends the waits on all connections, so that who waits looks again. Any thread.
+  void wake_all();
 
   // For Links.
 
@@ -62,7 +67,9 @@ class LinkHub {
     std::array<std::uint64_t, 2> cookie{};
     std::int32_t from = 0, to = 0;
     std::uint32_t incarnation = 0;  ///< of the one that connects
+    std::uint32_t wanted = 0;       ///< of the one that it wants; see Peers
     LinkChannel channel{};
+    std::uint32_t reserved = 0;
   };
   /// It has connected, and not said who it is.
   struct Stranger {
@@ -72,6 +79,7 @@ class LinkHub {
   };
   struct Arrival {
     int rank;
+    std::uint32_t incarnation;
     UniqueFd socket;
   };
 
@@ -82,6 +90,7 @@ class LinkHub {
   void introduce(const Introduction& who, UniqueFd socket);
 
   keeper::Job job_;
+  Peers peers_;
   UniqueFd listener_;
   ipc::Doorbell stop_;
   std::mutex mutex_;

@@ -32,6 +32,7 @@ struct FromKeeper {
   keeper::Job job;
   ipc::Socket line;
   UniqueFd listener;
+  UniqueFd start;
 };
 
 UniqueFd inherited(int fd) {
@@ -54,7 +55,7 @@ std::optional<FromKeeper>& from_keeper() {
     if (::poll(&line, 1, 0) > 0) std::_Exit(kExitFailure);  // the keeper was gone before that
     ::close(keeper::kJob);
     return FromKeeper{std::move(*job), ipc::Socket(inherited(keeper::kLine)),
-                      inherited(keeper::kListener)};
+                      inherited(keeper::kListener), inherited(keeper::kStart)};
   }();
   return given;
 }
@@ -96,6 +97,8 @@ std::unique_ptr<Session> LinkSession::open() {
 
 LinkSession::LinkSession(keeper::Job job)
     : hub_(std::move(job), UniqueFd(::fcntl(from_keeper()->listener.get(), F_DUPFD_CLOEXEC, 3))),
+      start_(UniqueFd(::fcntl(from_keeper()->start.get(), F_DUPFD_CLOEXEC, 3)),
+             hub_.job().incarnation > 0),
       end_(hub_, LinkChannel::end),
       ending_(hub_.rank(), hub_.size()) {
   const auto& card = hub_.job().card();
@@ -112,25 +115,64 @@ LinkSession::LinkSession(keeper::Job job)
   std::copy_if(all.begin(), all.end(), std::back_inserter(here), [&](int rank) {
     return hub_.job().cards[static_cast<std::size_t>(rank)].node == card.node;
   });
-  everyone_ = std::make_unique<HostGroup>(all, rank(), exchange(hosts_, all, rank(), kEveryone, 0),
-                                          exchange(background_, all, rank(), kEveryone, 0));
-  neighbours_ = std::make_unique<HostGroup>(here, local_rank(),
-                                            exchange(hosts_, here, local_rank(), kNeighbours, 0));
+  using Renewal = LinkExchange::Renewal;
+  everyone_ = std::make_unique<HostGroup>(
+      all, rank(), exchange(hosts_, all, rank(), kEveryone, 0, Renewal::at_once, &start_),
+      exchange(background_, all, rank(), kEveryone, 0, Renewal::when_asked));
+  neighbours_ = std::make_unique<HostGroup>(
+      here, local_rank(),
+      exchange(hosts_, here, local_rank(), kNeighbours, 0, Renewal::at_once, &start_));
+  respawns_ = std::make_unique<LinkRespawns>(hub_, start_, *everyone_);
 }
 
 LinkSession::~LinkSession() {
   neighbours_.reset();
   everyone_.reset();
   if (forsaken()) return;
-  tell_keeper({.kind = keeper::FromRank::Kind::goodbye,
-               .status = status_,
-               .patience_ns = patience_.count()});
+  tell_keeper(
+      {.kind = keeper::FromRank::Kind::goodbye, .status = status_, .time_ns = patience_.count()});
 }
 
 std::unique_ptr<Exchange> LinkSession::exchange(const std::shared_ptr<LinkPost>& post,
                                                 const std::vector<int>& ranks, int own,
-                                                std::uint32_t kind, std::uint32_t number) const {
-  return std::make_unique<LinkExchange>(post, ranks, own, number_of(kind, number, ranks));
+                                                std::uint32_t kind, std::uint32_t number,
+                                                LinkExchange::Renewal renewal,
+                                                StartLog* start) const {
+  return std::make_unique<LinkExchange>(post, ranks, own, number_of(kind, number, ranks), renewal,
+                                        start);
+}
+
+void LinkRespawns::expect(int budget, std::chrono::nanoseconds window) {
+  expected_ = true;
+  tell_keeper(
+      {.kind = keeper::FromRank::Kind::respawn, .status = budget, .time_ns = window.count()});
+}
+
+void LinkRespawns::expect_no_more() {
+  if (expected_) tell_keeper({.kind = keeper::FromRank::Kind::leave, .status = 0, .time_ns = 0});
+}
+
+bool LinkRespawns::learn(int rank, std::uint32_t incarnation) {
+  if (!hub_->peers().learn(rank, incarnation)) return false;
+  hub_->wake_all();
+  return true;
+}
+
+void LinkRespawns::begin_era(std::uint32_t epoch, std::uint32_t deaths) {
+  hub_->peers().begin_era({epoch, deaths});
+  everyone_->count_anew();
+}
+
+std::optional<std::array<std::uint64_t, 4>> LinkRespawns::secret() const {
+  std::array<std::uint64_t, 4> secret{};
+  for (std::size_t i = 0; i < secret.size(); ++i) {
+    Mix mix;
+    for (const auto word : hub_->job().cookie) mix.add(word);
+    mix.add(static_cast<std::uint64_t>(hub_->rank()));
+    mix.add(i);
+    secret[i] = mix.value();
+  }
+  return secret;
 }
 
 Result<void> LinkSession::check_threads() const {
@@ -145,9 +187,12 @@ std::shared_ptr<const HostGroup> LinkSession::make_group(std::vector<int> ranks,
   const int own = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
   const auto kind = static_cast<std::uint32_t>(tag);
   const auto which = static_cast<std::uint32_t>(number);
-  auto host = exchange(hosts_, ranks, own, kind, which);
+  using Renewal = LinkExchange::Renewal;
+  const bool of_world = tag == GroupTag::world;
+  auto host =
+      exchange(hosts_, ranks, own, kind, which, of_world ? Renewal::at_once : Renewal::never);
   auto background =
-      tag == GroupTag::world ? exchange(background_, ranks, own, kind, which) : nullptr;
+      of_world ? exchange(background_, ranks, own, kind, which, Renewal::when_asked) : nullptr;
   return std::make_shared<const HostGroup>(std::move(ranks), own, std::move(host),
                                            std::move(background));
 }
@@ -170,10 +215,11 @@ std::chrono::nanoseconds LinkSession::clock_offset() {
   const auto as_bytes = [](const std::int64_t& value) {
     return std::as_bytes(std::span(&value, 1));
   };
-  for (int asking = 1; asking < size() && local_rank() == 0; ++asking) {
+  for (int asking = 1; asking < size() && local_rank() == 0 && !start_.replays(); ++asking) {
     if (cards[static_cast<std::size_t>(asking)].local_rank != 0) continue;
     for (std::uint64_t trip = 0; trip < kTrips && (rank() == 0 || rank() == asking); ++trip) {
-      const LinkPost::Name ask{group, trip, 0}, answer{group, trip, 1};
+      const auto era = hub_.peers().era();
+      const LinkPost::Name ask{era, group, trip, 0}, answer{era, group, trip, 1};
       std::int64_t there = 0;
       if (rank() == 0) {
         (void)hosts_->receive(asking, ask);

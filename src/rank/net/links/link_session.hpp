@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "rank/net/links/link_exchange.hpp"
@@ -7,6 +8,36 @@
 #include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
+
+/// Of a rank that a keeper has started.
+class LinkRespawns final : public Respawns {
+ public:
+  /// `everyone`: all ranks.
+  LinkRespawns(LinkHub& hub, StartLog& start, const HostGroup& everyone)
+      : hub_(&hub), start_(&start), everyone_(&everyone) {}
+
+  [[nodiscard]] std::uint32_t incarnation() const override { return hub_->job().incarnation; }
+  void expect(int budget, std::chrono::nanoseconds window) override;
+  void expect_no_more() override;
+  [[nodiscard]] bool expected() const override { return expected_; }
+  void begin_run() override { start_->close(); }
+  bool learn(int rank, std::uint32_t incarnation) override;
+  [[nodiscard]] std::uint32_t incarnation_of(int rank) const override {
+    return hub_->peers().incarnation(rank);
+  }
+  [[nodiscard]] std::uint32_t deaths() const override { return hub_->peers().deaths(); }
+  void begin_era(std::uint32_t epoch, std::uint32_t deaths) override;
+  void set_interruption(std::function<Error()> interruption) override {
+    hub_->peers().set_interruption(std::move(interruption));
+  }
+  [[nodiscard]] std::optional<std::array<std::uint64_t, 4>> secret() const override;
+
+ private:
+  LinkHub* hub_;
+  StartLog* start_;
+  const HostGroup* everyone_;
+  std::atomic<bool> expected_{false};
+};
 
 /// A session that speaks TCP: of a rank that a keeper has started. MPI is the keeper's.
 class LinkSession final : public Session {
@@ -31,9 +62,12 @@ class LinkSession final : public Session {
   explicit LinkSession(keeper::Job job);
   [[nodiscard]] std::unique_ptr<Exchange> exchange(const std::shared_ptr<LinkPost>& post,
                                                    const std::vector<int>& ranks, int own,
-                                                   std::uint32_t kind, std::uint32_t number) const;
+                                                   std::uint32_t kind, std::uint32_t number,
+                                                   LinkExchange::Renewal renewal,
+                                                   StartLog* start = nullptr) const;
 
   LinkHub hub_;
+  StartLog start_;
   std::shared_ptr<LinkPost> hosts_, background_;
   Links end_;
   Parting ending_;

@@ -40,9 +40,10 @@ Links::~Links() {
   hub_->detach(channel_);
 }
 
-void Links::adopt(int rank, UniqueFd socket) {
+void Links::adopt(int rank, std::uint32_t incarnation, UniqueFd socket) {
   auto in = std::make_unique<In>();
   in->rank = rank;
+  in->incarnation = incarnation;
   in->incoming = true;
   in->socket = std::move(socket);
   in->buffer.resize(kBuffer);
@@ -71,9 +72,12 @@ void Links::take_adopted() {
 
 Links::Out& Links::out_to(int rank) {
   auto& out = out_[rank];
-  if (out) return *out;
+  const auto incarnation = hub_->peers().incarnation(rank);
+  if (out && out->incarnation == incarnation) return *out;
+  if (out) drop(*out);  // its end is another process by now
   out = std::make_unique<Out>();
   out->rank = rank;
+  out->incarnation = incarnation;
   auto made = hub_->connect(rank, channel_);
   if (!made.ok()) {
     out->broken = true;
@@ -172,6 +176,13 @@ void Links::drop(Out& out) {
   }
 }
 
+void Links::forget(int rank) {
+  const auto out = out_.find(rank);
+  if (out == out_.end() || out->second->queue.empty()) return;
+  drop(*out->second);
+  out_.erase(out);
+}
+
 /// What is in the buffer: whole messages, and the begin of one. False: it is no message of ours.
 bool Links::consume(In& in, const Taker& taker) {
   for (;;) {
@@ -198,6 +209,7 @@ bool Links::consume(In& in, const Taker& taker) {
 
 /// False once the connection has ended.
 bool Links::take(In& in, const Taker& taker) {
+  if (hub_->peers().is_old(in.rank, in.incarnation)) return false;
   for (std::size_t taken = 0; taken < kMostAtOnce;) {
     // A message that is not there yet goes straight to its place.
     const auto missing = in.in_message ? in.head.bytes - in.received : 0;

@@ -51,6 +51,9 @@ class Links {
   void send(int rank, Head head, std::vector<std::byte> bytes);
   /// `data` must not change until `sent` is called, in look() or send().
   void send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent);
+  /// What waits for its turn to that rank goes nowhere. What is sent later takes another
+  /// connection.
+  void forget(int rank);
   /// Moves what can be moved now. True if something has come, or gone.
   bool look(const Taker& taker);
   /// Sleeps until look() would do something, wake() is called, or the time is over.
@@ -63,7 +66,7 @@ class Links {
   [[nodiscard]] bool delivered() const;
 
   /// The hub: a rank has connected. Any thread.
-  void adopt(int rank, UniqueFd socket);
+  void adopt(int rank, std::uint32_t incarnation, UniqueFd socket);
 
  private:
   struct Message {
@@ -74,6 +77,7 @@ class Links {
   };
   struct End {
     int rank = 0;
+    std::uint32_t incarnation = 0;  ///< of the other rank, as Peers has it
     bool incoming = false;
     UniqueFd socket{};
   };

@@ -1,5 +1,6 @@
 #include "rank/world/status/epochs.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "common/core/log.hpp"
@@ -22,25 +23,38 @@ void Epochs::close() {
   monitor_->changed.notify_all();
 }
 
-void Epochs::activate(std::uint32_t epoch, std::int64_t stable,
-                      const std::vector<Recovery>& reports,
-                      const std::vector<std::int32_t>& excluded) {
+void Epochs::activate(const from_supervisor::Activate& activate,
+                      const std::vector<std::int32_t>& back) {
   const std::lock_guard lock(monitor_->mutex);
-  if (members_->exclude(excluded)) {
-    parts_->tokens->set_excluded(excluded);
-    parts_->actors->set_excluded(excluded);
-  }
   monitor_->active = true;
+  const auto epoch = activate.epoch;
   monitor_->epoch = epoch;
+  if (!back.empty()) {
+    // Nothing of what was between this rank and a dead one is left.
+    auto without = activate.excluded;
+    without.insert(without.end(), back.begin(), back.end());
+    std::sort(without.begin(), without.end());
+    without.erase(std::unique(without.begin(), without.end()), without.end());
+    parts_->tokens->forget(back);
+    parts_->actors->set_excluded(without);
+    parts_->actors->set_excluded(activate.excluded);
+  }
+  if (members_->exclude(activate.excluded)) {
+    parts_->tokens->set_excluded(activate.excluded);
+    parts_->actors->set_excluded(activate.excluded);
+  }
+  if (activate.renewed) members_->renew();
+  if (recoveries_.empty()) recoveries_ = activate.history;
   standbys_->epoch_began();
-  run_->epoch_began(stable);
-  for (const auto& report : reports) {
+  run_->epoch_began(activate.stable);
+  for (const auto& report : activate.reports) {
     recoveries_.push_back(report);
     if (mpi_->rank() != 0) continue;
     const std::string_view what =
         report.kind == kKindFailed || report.kind == kKindWithdrawn ? "is out of the world"
         : report.kind == kKindRejoins                               ? "is back in the world"
         : report.kind == kKindLeft                                  ? "has left its run"
+        : report.kind == kKindRank                                  ? "has died, and is back"
         : report.kind == kKindError ? "has met an error that no fault explains"
                                     : "lost its device host";
     log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
@@ -70,7 +84,7 @@ Result<Epoch> Epochs::wait_active() {
   if (monitor.stopped) return *monitor.stopped;
   members_->acknowledge(*parts_);
   members_->turn_to_new();
-  members_->settle_locked();
+  if (!members_->are_renewed()) members_->settle_locked();
   parts_->port->outcomes().forgive_losses();
   return Epoch(monitor.epoch);
 }

@@ -10,6 +10,7 @@
 #include <troupe/recovery.hpp>
 
 #include "rank/net/session.hpp"
+#include "rank/protocol/message.hpp"
 #include "rank/world/status/members.hpp"
 #include "rank/world/status/run_status.hpp"
 #include "rank/world/status/standbys.hpp"
@@ -45,8 +46,8 @@ class Epochs {
 
   /// The epoch has ended.
   void close();
-  void activate(std::uint32_t epoch, std::int64_t stable, const std::vector<Recovery>& reports,
-                const std::vector<std::int32_t>& excluded);
+  /// `back`: the ranks that had died and are back, but for this one.
+  void activate(const from_supervisor::Activate& activate, const std::vector<std::int32_t>& back);
   /// The world has ended.
   void stop(const Error& error);
 

@@ -35,6 +35,8 @@ class KeeperStatus {
 
   // With the monitor's mutex held. See StateKeeper.
 
+  [[nodiscard]] std::int64_t kept() const { return keeper_ ? keeper_->kept() : -1; }
+
   void stable(std::int64_t step) {
     if (keeper_) keeper_->stable(step);
   }

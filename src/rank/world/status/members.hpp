@@ -36,6 +36,12 @@ class Members {
   void turn_to_new() { now_ = acknowledged_.group; }
   /// The program has made its share among them.
   void settle();
+  /// This rank was started in the place of one that has died, and has no state yet.
+  [[nodiscard]] bool is_new() const noexcept { return new_; }
+  /// Ranks that had died are back, and the program is to work with as many as before.
+  [[nodiscard]] bool are_back() const noexcept {
+    return renewed_ && (watches() || acknowledged_.group->size() == now().size());
+  }
   /// The acknowledged epoch goes on without this rank.
   [[nodiscard]] bool watches() const noexcept { return acknowledged_.group->rank() < 0; }
 
@@ -47,13 +53,19 @@ class Members {
   void acknowledge(const StatusParts& parts);
   /// Nothing has to be made for the members of the acknowledged epoch.
   void settle_locked() { settled_ = acknowledged_.number; }
+  /// The newest epoch is one in which ranks that had died are back: the program has to deal the
+  /// state out, also if the members' numbers are the same.
+  void renew();
+  /// It has not done so yet.
+  [[nodiscard]] bool are_renewed() const noexcept { return renewed_; }
   /// The program has the state of the newest epoch's members.
   [[nodiscard]] bool are_settled() const { return newest_.number == settled_; }
 
  private:
   struct Membership {
-    std::uint32_t number = 0;          ///< counts the changes
-    const HostGroup* group = nullptr;  ///< nobody_ where this rank is out
+    std::uint32_t number = 0;           ///< counts the changes
+    std::uint32_t era = 0, deaths = 0;  ///< see Session::begin_era
+    const HostGroup* group = nullptr;   ///< nobody_ where this rank is out
   };
 
   WorldMonitor* monitor_;
@@ -65,7 +77,9 @@ class Members {
   const HostGroup* forming_;            ///< of the newest regroup()
   std::vector<std::int32_t> excluded_;  ///< from the newest epoch
   Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
-  std::uint32_t settled_ = 0;           ///< number of that which the program works with
+  std::atomic<bool> renewed_{false};
+  std::atomic<bool> new_;
+  std::uint32_t settled_ = 0;  ///< number of that which the program works with
 };
 
 }  // namespace troupe::rank_process

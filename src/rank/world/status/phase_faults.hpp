@@ -15,6 +15,9 @@ namespace troupe::rank_process {
 class PhaseFaults {
  public:
   void order(memory::FaultKind kind, Phase phase);
+  /// The rank's process dies in this phase.
+  void order_death(Phase phase);
+  [[nodiscard]] bool take_death(Phase phase);
   /// One that was ordered for this phase, once.
   [[nodiscard]] std::optional<memory::FaultKind> take(Phase phase);
   /// Says which have not struck.
@@ -23,6 +26,7 @@ class PhaseFaults {
  private:
   mutable std::mutex mutex_;
   std::vector<std::pair<Phase, memory::FaultKind>> ordered_;
+  std::vector<Phase> deaths_;
 };
 
 }  // namespace troupe::rank_process

@@ -102,6 +102,7 @@ std::optional<std::uint32_t> RunStatus::begin() {
   const std::lock_guard lock(monitor_->mutex);
   if (monitor_->in_run) return std::nullopt;
   monitor_->in_run = true;
+  monitor_->begun = true;
   commit_error_.reset();
   if (!monitor_->active) parts_->port->gate().close(kWorldReformed);
   return monitor_->runs++;

@@ -30,6 +30,8 @@ class RunStatus {
   // Any thread.
 
   [[nodiscard]] bool is_under_way() const noexcept { return monitor_->in_run; }
+  /// A run has begun.
+  [[nodiscard]] bool has_begun() const noexcept { return monitor_->begun; }
   [[nodiscard]] KeeperStatus& keeper() noexcept { return keeper_; }
   [[nodiscard]] const KeeperStatus& keeper() const noexcept { return keeper_; }
   /// Commits that all ranks have, over all runs.

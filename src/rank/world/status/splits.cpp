@@ -13,6 +13,7 @@ Result<void> Splits::begin() {
   if (monitor_->stopped) return *monitor_->stopped;
   if (monitor_->in_run && monitor_->is_interrupted()) return kWorldReformed;
   answer_.reset();
+  deaths_ = monitor_->deaths;
   return {};
 }
 
@@ -23,12 +24,14 @@ std::optional<Result<void>> Splits::wait(const HostCall& call, bool gives_up) {
     return answer_ && answer_->communicator == call.communicator && answer_->number == call.number;
   };
   monitor.changed.wait(lock, [&] {
-    return monitor.stopped || answered() ||
+    return monitor.stopped || answered() || monitor.deaths != deaths_ ||
            (gives_up && monitor.in_run && monitor.is_interrupted());
   });
   // The answer comes first: the others have it too, and go on.
   if (answered()) return answer_->code == Errc::ok ? Result<void>() : kWorldReformed;
   if (monitor.stopped) return *monitor.stopped;
+  // Whoever was to answer may be dead, and whoever begins the call all the same does not end it.
+  if (monitor.deaths != deaths_) return kWorldReformed;
   return std::nullopt;
 }
 

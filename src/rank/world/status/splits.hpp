@@ -23,6 +23,7 @@ class Splits {
  private:
   WorldMonitor* monitor_;
   std::optional<from_supervisor::SplitAgreed> answer_;  ///< the newest
+  std::uint32_t deaths_ = 0;                            ///< when the newest was asked for
 };
 
 }  // namespace troupe::rank_process

@@ -41,6 +41,7 @@ struct WorldMonitor {
   std::uint32_t epoch = 0;       ///< the newest
   std::optional<Error> stopped;  ///< what has ended the world
   std::uint32_t runs = 0;        ///< that have begun here
+  std::uint32_t deaths = 0;      ///< of ranks that this one has heard of
   std::uint32_t finished = 0;    ///< runs that have ended on all ranks
   std::optional<Left> left;      ///< the newest run that a rank has left by an error of its own
 
@@ -64,6 +65,7 @@ struct WorldMonitor {
   // Any thread.
 
   std::atomic<std::uint32_t> program_epoch{0};  ///< that the program has acknowledged
+  std::atomic<bool> begun{false};               ///< a run, or several
   std::atomic<bool> in_run{false};              ///< rollback is the program's business
 };
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <atomic>
+
 #include "rank/net/session.hpp"
+#include "rank/protocol/follower.hpp"
 #include "rank/world/status/epochs.hpp"
 #include "rank/world/status/health_status.hpp"
 #include "rank/world/status/members.hpp"
@@ -28,6 +31,22 @@ class WorldStatus {
   /// Before the WorldActor begins. They outlive the status.
   void set_parts(const StatusParts& parts) { parts_ = parts; }
 
+  /// The rank that leads the world, as far as is known here. Any thread.
+  [[nodiscard]] int leader() const noexcept { return leader_; }
+  void set_leader(int rank) noexcept { leader_ = rank; }
+  /// A rank has died. The WorldActor.
+  void note_death() {
+    const std::lock_guard lock(monitor_.mutex);
+    ++monitor_.deaths;
+    monitor_.changed.notify_all();
+  }
+  /// See FollowerActions::keeping.
+  [[nodiscard]] FollowerActions::Keeping keeping() const {
+    const std::lock_guard lock(monitor_.mutex);
+    return {.kept = members_.is_new() ? kAnyStep : run_.keeper().kept(),
+            .runs_ended = static_cast<std::int64_t>(monitor_.finished)};
+  }
+
   [[nodiscard]] Epochs& epochs() noexcept { return epochs_; }
   [[nodiscard]] const Epochs& epochs() const noexcept { return epochs_; }
   [[nodiscard]] Members& members() noexcept { return members_; }
@@ -42,6 +61,7 @@ class WorldStatus {
   [[nodiscard]] PhaseFaults& faults() noexcept { return faults_; }
 
  private:
+  std::atomic<int> leader_{0};
   WorldMonitor monitor_;
   StatusParts parts_;
   HealthStatus health_;

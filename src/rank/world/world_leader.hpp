@@ -13,15 +13,17 @@ namespace troupe::rank_process {
 
 struct WorldParts;
 
-/// What rank 0 does for all ranks: it leads re-formations (WorldSupervisor), asks who waits for
+/// What one rank does for all: it leads re-formations (WorldSupervisor), asks who waits for
 /// whom (Inquiry), puts host collectives in order (SplitOrder) and compares libraries. The
 /// WorldActor's turns.
-class RankZero {
+class WorldLeader {
  public:
-  explicit RankZero(WorldParts& parts);
+  explicit WorldLeader(WorldParts& parts);
 
   void start();
-  /// A message for rank 0 itself: gives it to the one here that it is for.
+  /// See WorldSupervisor::take_over().
+  void take_over(const WorldSupervisor::Heritage& heritage);
+  /// A message for the leader itself: gives it to the one here that it is for.
   void hear(const RankMessage& message);
   void tick();
   /// Warns of what is left to be told of the ranks' libraries.

@@ -1,4 +1,4 @@
-#include "rank/world/rank_zero.hpp"
+#include "rank/world/world_leader.hpp"
 
 #include <variant>
 
@@ -15,9 +15,16 @@ namespace {
   Session::abort(exit_status(error.code));
 }
 
-/// By way of the transport: rank 0 hears it as the others do, and after this has returned.
+/// By way of the transport, and of rank 0, at the root of the tree: the leader hears it as the
+/// others do, and after this has returned.
 WorldSupervisor::Broadcast to_all(WorldCore& core) {
-  return [&core](const SupervisorMessage& message) { core.send(0, message); };
+  return [&core](const SupervisorMessage& message) {
+    const auto* const activate = std::get_if<from_supervisor::Activate>(&message);
+    if (activate == nullptr || !activate->renewed) return core.send(0, message);
+    auto told = *activate;
+    told.history = core.status().epochs().recoveries();
+    core.send(0, SupervisorMessage(std::move(told)));
+  };
 }
 
 template <class Part, class Message>
@@ -27,11 +34,12 @@ concept Receives = requires(Part& part, const Message& said, TimePoint now) {
 
 }  // namespace
 
-RankZero::RankZero(WorldParts& parts)
+WorldLeader::WorldLeader(WorldParts& parts)
     : parts_(parts),
       supervisor_({.size = parts.core.mpi().size(),
                    .phase_timeout = parts.core.options().phase_timeout,
                    .shrink = parts.core.options().shrink,
+                   .leader = parts.rank(),
                    .standby = {.wanted = parts.core.options().standby_world,
                                .timeout = parts.core.options().phase_timeout}},
                   to_all(parts.core)),
@@ -41,11 +49,15 @@ RankZero::RankZero(WorldParts& parts)
         core.send(rank, message);
       }) {}
 
-void RankZero::start() {
+void WorldLeader::start() {
   supervisor_.start(parts_.now());
 }
 
-void RankZero::hear(const RankMessage& message) {
+void WorldLeader::take_over(const WorldSupervisor::Heritage& heritage) {
+  supervisor_.take_over(heritage, parts_.now());
+}
+
+void WorldLeader::hear(const RankMessage& message) {
   const auto now = parts_.now();
   std::visit(
       [&]<class Message>(const Message& said) {
@@ -63,7 +75,7 @@ void RankZero::hear(const RankMessage& message) {
       message);
 }
 
-void RankZero::tick() {
+void WorldLeader::tick() {
   const auto now = parts_.now();
   supervisor_.tick(now);
   tell_of_standby_world();
@@ -72,12 +84,12 @@ void RankZero::tick() {
   warn(libraries_.tick(now));
 }
 
-void RankZero::tell_of_standby_world() {
+void WorldLeader::tell_of_standby_world() {
   if (parts_.core.options().standby_world)
     parts_.core.status().standbys().set_world(supervisor_.standby_world().formed());
 }
 
-void RankZero::report_inquiry() {
+void WorldLeader::report_inquiry() {
   const auto finding = inquiry_.tick(parts_.now());
   if (!finding) return;
   log::warn("world", "{}", finding->text);
@@ -85,13 +97,13 @@ void RankZero::report_inquiry() {
   if (finding->error) supervisor_.end(*finding->error);
 }
 
-void RankZero::report(const std::optional<SplitOrder::Finding>& finding) {
+void WorldLeader::report(const std::optional<SplitOrder::Finding>& finding) {
   if (!finding || supervisor_.stopped()) return;
   if (finding->in_mpi) end_the_job(finding->error);
   supervisor_.end(finding->error);
 }
 
-void RankZero::warn(const std::vector<std::string>& lines) {
+void WorldLeader::warn(const std::vector<std::string>& lines) {
   for (const auto& line : lines) log::warn("world", "{}", line);
 }
 

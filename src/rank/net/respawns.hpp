@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include <troupe/error.hpp>
+
+namespace troupe::rank_process {
+
+/// Ranks whose processes die, and are started again by their keepers (--on-rank-loss respawn). By
+/// MPI none is: the job ends with it.
+class Respawns {
+ public:
+  Respawns() = default;
+  virtual ~Respawns() = default;
+  Respawns(const Respawns&) = delete;
+  Respawns& operator=(const Respawns&) = delete;
+
+  /// How often this rank has been started before.
+  [[nodiscard]] virtual std::uint32_t incarnation() const { return 0; }
+  /// The rank is in the world: if it dies from now on, `budget` times in `window`, it is started
+  /// again.
+  virtual void expect(int /*budget*/, std::chrono::nanoseconds /*window*/) {}
+  /// No more: there is nothing that it could go on with.
+  virtual void expect_no_more() {}
+  /// Whether expect() has been called.
+  [[nodiscard]] virtual bool expected() const { return false; }
+  /// A run begins. What the ranks have exchanged until then a rank that is started again hears
+  /// anew.
+  virtual void begin_run() {}
+  /// A process of this incarnation is that rank now: nothing more comes from the one before, and
+  /// exchanges that wait for any rank end. False: it is known. Any thread.
+  virtual bool learn(int /*rank*/, std::uint32_t /*incarnation*/) { return false; }
+  /// UINT32_MAX: it is not known.
+  [[nodiscard]] virtual std::uint32_t incarnation_of(int /*rank*/) const { return 0; }
+  /// How many deaths of ranks this one has heard of. Any thread.
+  [[nodiscard]] virtual std::uint32_t deaths() const { return 0; }
+  /// From this epoch on the ranks exchange again, after so many deaths. The program's thread.
+  virtual void begin_era(std::uint32_t /*epoch*/, std::uint32_t /*deaths*/) {}
+  /// What an exchange throws that ends because a rank has died: a CollectiveException, but an
+  /// Exception if it is world_reformed.
+  virtual void set_interruption(std::function<Error()> /*interruption*/) {}
+  /// By which the ranks of a node know one another, whatever process they are; see FdExchange.
+  [[nodiscard]] virtual std::optional<std::array<std::uint64_t, 4>> secret() const {
+    return std::nullopt;
+  }
+};
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "rank/protocol/message.hpp"
+
+namespace troupe::rank_process {
+
+/// Ranks whose processes have died, and that are back: which process each is by now, and what the
+/// round that takes them in has to know. Pure.
+class Newcomers {
+ public:
+  /// The process of a rank, whether it is in the world already or not.
+  void learn(const Incarnation& process) {
+    const auto known =
+        std::find_if(incarnations_.begin(), incarnations_.end(),
+                     [&](const Incarnation& one) { return one.rank == process.rank; });
+    if (known != incarnations_.end()) {
+      *known = process;
+    } else {
+      incarnations_.push_back(process);
+    }
+  }
+  void on(const from_rank::Joined& joined) {
+    learn({joined.rank, joined.incarnation});
+    if (std::find(joined_.begin(), joined_.end(), joined.rank) == joined_.end())
+      joined_.push_back(joined.rank);
+  }
+  /// Of the ranks that have died once or more.
+  [[nodiscard]] const std::vector<Incarnation>& incarnations() const noexcept {
+    return incarnations_;
+  }
+  /// Some have joined since the last epoch began.
+  [[nodiscard]] bool any() const noexcept { return !joined_.empty(); }
+  [[nodiscard]] std::int32_t first() const { return joined_.front(); }
+
+  /// The ranks are asked what they have.
+  void begin_replace() {
+    kept_ = kAnyStep;
+    runs_ended_ = 0;
+  }
+  void on(const from_rank::Done& done) {
+    kept_ = std::min(kept_, done.kept);
+    runs_ended_ = std::max(runs_ended_, done.runs_ended);
+  }
+  /// The commit that all go back to: a newcomer has none, so it is one of which others keep its
+  /// part.
+  [[nodiscard]] std::int64_t common() const { return kept_ == kAnyStep ? -1 : kept_; }
+  /// A run has ended somewhere: a newcomer, which begins with the first, cannot take part in the
+  /// next.
+  [[nodiscard]] bool are_too_late() const { return any() && runs_ended_ > 0; }
+  /// An epoch begins, with them in the world.
+  void settle() { joined_.clear(); }
+
+ private:
+  std::vector<Incarnation> incarnations_;
+  std::vector<std::int32_t> joined_;
+  std::int64_t kept_ = kAnyStep;
+  std::int64_t runs_ended_ = 0;
+};
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,99 @@
+#include "report_job.hpp"
+
+// Ranks whose processes die, and come back: the result is that of a run without, bit for bit.
+
+namespace troupe::test {
+namespace {
+
+const Arguments kRespawn{"--on-rank-loss", "respawn"};
+const Arguments kProblem{"--points",   "10,8,6", "--steps",        "200",
+                         "--together", "4",      "--commit-every", "20"};
+
+/// Runs it with these faults to a good end; its report, whose result is that of an undisturbed run.
+Json struck(int ranks, const Arguments& faults) {
+  const auto undisturbed = report_of(ranks, kProblem);
+  auto report = report_of(ranks, kProblem + kRespawn + faults);
+  EXPECT_TRUE(report.value("right", false));
+  EXPECT_EQ(report["largest_error"], undisturbed["largest_error"]);
+  return report;
+}
+
+/// How many recoveries there were from the death of a process.
+int deaths(const Json& report) {
+  int count = 0;
+  for (const auto& recovery : report["recoveries"]) count += recovery["kind"] == "rank" ? 1 : 0;
+  return count;
+}
+
+TEST(Respawn, AnyRankMayDie) {
+  const int ranks = ranks_here(4);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  for (int rank = 0; rank < ranks; ++rank) {
+    SCOPED_TRACE(rank);
+    const auto report = struck(ranks, {"--fault", "rank@90:" + std::to_string(rank)});
+    ASSERT_EQ(report["recoveries"].size(), 1u);
+    EXPECT_EQ(report["recoveries"][0]["kind"], "rank");
+    EXPECT_EQ(report["recoveries"][0]["rank"], rank);
+  }
+}
+
+TEST(Respawn, SeveralMayDieAtOnce) {
+  const int ranks = ranks_here(4);
+  if (ranks < 4) GTEST_SKIP() << "too few";
+  EXPECT_EQ(deaths(struck(ranks, {"--fault", "rank@90:0", "--fault", "rank@90:2"})), 2);
+  // With all of them goes the state: they begin anew.
+  EXPECT_EQ(deaths(struck(ranks, {"--fault", "rank@90:0", "--fault", "rank@90:1", "--fault",
+                                  "rank@90:2", "--fault", "rank@90:3"})),
+            4);
+}
+
+TEST(Respawn, OneMayDieAgainAndAgain) {
+  const int ranks = ranks_here(3);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  EXPECT_EQ(deaths(struck(
+                ranks, {"--fault", "rank@50:1", "--fault", "rank@110:1", "--fault", "rank@150:0"})),
+            3);
+}
+
+/// In each phase of the recovery from another fault, the rank that leads and one that does not.
+TEST(Respawn, InEachPhaseOfARecovery) {
+  const int ranks = ranks_here(3);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  for (const char* phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
+    for (const int rank : {0, ranks - 1}) {
+      SCOPED_TRACE(std::string(phase) + ":" + std::to_string(rank));
+      const auto report =
+          struck(ranks, {"--standby", "off", "--fault", "kill@70:1", "--fault",
+                         "rank@" + std::string(phase) + ":" + std::to_string(rank)});
+      EXPECT_EQ(deaths(report), 1);
+    }
+  }
+}
+
+TEST(Respawn, MoreDeathsThanTheBudgetEndTheJob) {
+  const int ranks = ranks_here(2);
+  Job job(ranks, kProblem + kRespawn +
+                     Arguments{"--restart-budget", "1", "--fault", "rank@50:0", "--fault",
+                               "rank@90:0", "--log-level", "error"});
+  EXPECT_EQ(job.wait(), 75) << job.err();
+  EXPECT_NE(job.err().find("more often than restart-budget = 1 allows"), std::string::npos)
+      << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+TEST(Respawn, WithoutItTheJobEndsWithTheRank) {
+  Job job(ranks_here(2), kProblem + Arguments{"--fault", "rank@50:0", "--log-level", "error"});
+  EXPECT_EQ(job.wait(), 128 + SIGKILL) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+TEST(Respawn, WhatItCannotGoTogetherWith) {
+  const std::pair<Arguments, std::string> cases[] = {
+      {{"--on-rank-loss", "respawn", "--isolation", "thread"}, "isolation = process"},
+      {{"--on-rank-loss", "respawn", "--partner", "off"}, "partner = on"},
+      {{"--on-rank-loss", "perhaps"}, "on-rank-loss"}};
+  expect_refusals(cases);
+}
+
+}  // namespace
+}  // namespace troupe::test
