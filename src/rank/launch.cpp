@@ -252,6 +252,11 @@ Result<void> check_settings(const Settings& settings) {
     return Error{Errc::invalid, 0,
                  "on-rank-loss = respawn wants isolation = process: the device host must not be in "
                  "the process that dies"};
+  if (settings.on_rank_loss == OnRankLoss::respawn && settings.on_loss == OnLoss::shrink)
+    return Error{Errc::invalid, 0,
+                 "on-rank-loss = respawn keeps the number of ranks: not with on-loss = shrink"};
+  if (settings.on_rank_loss == OnRankLoss::respawn && settings.rehearse)
+    return Error{Errc::invalid, 0, "on-rank-loss = respawn: not with rehearse"};
   if (settings.on_rank_loss == OnRankLoss::respawn && settings.partner == Partner::off)
     return Error{
         Errc::invalid, 0,

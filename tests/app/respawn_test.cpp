@@ -91,6 +91,8 @@ TEST(Respawn, WhatItCannotGoTogetherWith) {
   const std::pair<Arguments, std::string> cases[] = {
       {{"--on-rank-loss", "respawn", "--isolation", "thread"}, "isolation = process"},
       {{"--on-rank-loss", "respawn", "--partner", "off"}, "partner = on"},
+      {{"--on-rank-loss", "respawn", "--on-loss", "shrink"}, "on-loss = shrink"},
+      {{"--on-rank-loss", "respawn", "--rehearse"}, "rehearse"},
       {{"--on-rank-loss", "perhaps"}, "on-rank-loss"}};
   expect_refusals(cases);
 }

@@ -105,6 +105,14 @@ TEST(Train, NothingChangesTheLosses) {
 
   expect_same_losses(train(ranks, problem + Arguments{"--record", "off"}), undisturbed, 40);
 
+  if (ranks > 1) {
+    const auto died = train(ranks, problem + Arguments{"--on-rank-loss", "respawn", "--fault",
+                                                       "rank@21:" + std::to_string(ranks - 1)});
+    ASSERT_EQ(died["recoveries"].size(), 1u);
+    EXPECT_EQ(died["recoveries"][0]["kind"], "rank");
+    expect_same_losses(died, undisturbed, 40);
+  }
+
   const Scratch scratch;
   const Arguments saving{"--commit-every",     "8", "--checkpoint-dir", scratch.file("states"),
                          "--checkpoint-every", "1"};

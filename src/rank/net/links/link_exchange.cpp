@@ -33,10 +33,25 @@ Links::Head LinkPost::head_of(const Name& name) {
 }
 
 bool LinkPost::look() {
-  return links_.look({.arrived = [this](int rank, const Links::Head& head,
-                                        std::vector<std::byte> bytes, std::byte*) {
-    come_[{head.tag, rank, head.key, head.sequence, head.slot}] = std::move(bytes);
-  }});
+  const auto key_of = [](int rank, const Links::Head& head) {
+    return Key{head.tag, rank, head.key, head.sequence, head.slot};
+  };
+  return links_.look(
+      {.arrived =
+           [&](int rank, const Links::Head& head, std::vector<std::byte> bytes, std::byte* where) {
+             if (where != nullptr) {
+               room_.in_use = false;
+               bytes = std::move(room_.bytes);
+             }
+             come_[key_of(rank, head)] = std::move(bytes);
+           },
+       .place = [&](int rank, const Links::Head& head) -> std::byte* {
+         const bool fits = !room_.in_use && head.bytes > 0 && head.bytes <= room_.bytes.capacity();
+         if (!fits || room_.key != key_of(rank, head)) return nullptr;
+         room_.in_use = true;
+         room_.bytes.resize(head.bytes);
+         return room_.bytes.data();
+       }});
 }
 
 void LinkPost::send(int rank, const Name& name, std::span<const std::byte> bytes) {
@@ -70,9 +85,11 @@ std::vector<std::byte> LinkPost::receive(int rank, const Name& name) {
 }
 
 std::vector<std::byte> LinkPost::exchange(std::span<const std::byte> outgoing, int to, int from,
-                                          const Name& name) {
+                                          const Name& name, std::vector<std::byte> room) {
   const std::lock_guard lock(mutex_);
   if (to == hub_->rank()) return {outgoing.begin(), outgoing.end()};  // the only one
+  if (!room_.in_use)
+    room_ = {{name.era.epoch, from, name.group, name.call, name.part}, std::move(room)};
   // It may be called when this has ended by an exception.
   const auto gone = std::make_shared<bool>(false);
   links_.send(to, head_of(name), outgoing, [gone] { *gone = true; });
@@ -174,17 +191,17 @@ std::vector<std::vector<std::byte>> LinkExchange::all_to_all(
   for (std::size_t i = 1; i < size; ++i) {
     const auto to = (own + i) % size, from = (own + size - i) % size;
     incoming[from] = post_->exchange(outgoing[to], rank_of(static_cast<int>(to)),
-                                     rank_of(static_cast<int>(from)), name);
+                                     rank_of(static_cast<int>(from)), name, {});
   }
   if (start_ != nullptr && start_->is_open()) start_->write(incoming);
   return incoming;
 }
 
 std::vector<std::byte> LinkExchange::shift(std::span<const std::byte> outgoing, int to, int from,
-                                           std::vector<std::byte>) {
+                                           std::vector<std::byte> incoming) {
   auto name = next();
   name.part = kAcross;
-  return post_->exchange(outgoing, rank_of(to), rank_of(from), name);
+  return post_->exchange(outgoing, rank_of(to), rank_of(from), name, std::move(incoming));
 }
 
 }  // namespace troupe::rank_process

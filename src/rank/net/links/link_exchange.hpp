@@ -31,12 +31,20 @@ class LinkPost {
   /// Waits for it. Once a rank has died that the era of the name does not know of:
   /// Peers::interrupt.
   std::vector<std::byte> receive(int rank, const Name& name);
-  /// The two at once. `outgoing` is not copied.
+  /// The two at once. `outgoing` is not copied; what comes is put into `room`, where it can be.
   std::vector<std::byte> exchange(std::span<const std::byte> outgoing, int to, int from,
-                                  const Name& name);
+                                  const Name& name, std::vector<std::byte> room);
 
  private:
   using Key = std::tuple<std::uint32_t, int, std::uint64_t, std::uint64_t, std::uint32_t>;
+
+  /// Memory for a message that is expected.
+  struct Room {
+    Key key{};
+    std::vector<std::byte> bytes;
+    bool in_use =
+        false;  ///< the message comes, or is still to come from an exchange that was ended
+  };
 
   [[nodiscard]] static Links::Head head_of(const Name& name);
   /// With mutex_ held.
@@ -48,6 +56,7 @@ class LinkPost {
   std::mutex mutex_;
   Links links_;
   std::map<Key, std::vector<std::byte>> come_;
+  Room room_;
 };
 
 /// Exchanges over TCP: what all shall have goes up a binomial tree and down again.

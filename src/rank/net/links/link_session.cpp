@@ -148,6 +148,12 @@ void LinkRespawns::expect(int budget, std::chrono::nanoseconds window) {
       {.kind = keeper::FromRank::Kind::respawn, .status = budget, .time_ns = window.count()});
 }
 
+void LinkRespawns::begin_run() {
+  // What a rank has heard anew the others have counted in another era.
+  if (start_->is_open() && incarnation() > 0) everyone_->count_anew();
+  start_->close();
+}
+
 void LinkRespawns::expect_no_more() {
   if (expected_) tell_keeper({.kind = keeper::FromRank::Kind::leave, .status = 0, .time_ns = 0});
 }

@@ -20,7 +20,7 @@ class LinkRespawns final : public Respawns {
   void expect(int budget, std::chrono::nanoseconds window) override;
   void expect_no_more() override;
   [[nodiscard]] bool expected() const override { return expected_; }
-  void begin_run() override { start_->close(); }
+  void begin_run() override;
   bool learn(int rank, std::uint32_t incarnation) override;
   [[nodiscard]] std::uint32_t incarnation_of(int rank) const override {
     return hub_->peers().incarnation(rank);
