@@ -125,7 +125,7 @@ class Checkpoint {
   /// Step of the newest commit that was submitted; -1: none.
   [[nodiscard]] std::int64_t newest() const noexcept { return steps_[current_]; }
 
-  /// Whether the commit of this step is one of the two that are there.
+  /// True if the commit of this step is one of the two that are there.
   [[nodiscard]] bool has(std::int64_t step) const noexcept {
     return step >= 0 && (steps_[0] == step || steps_[1] == step);
   }

@@ -31,7 +31,7 @@ class FaultsOfRank {
  public:
   FaultsOfRank() = default;
   /// This rank's of `all`. Those that wait for a phase of a recovery are the world's from now on.
-  /// Of the deaths of this rank's process as many are past as it has died. All ranks make one.
+  /// Deaths of this rank's process are past, as many as it has died. All ranks make one.
   /// Throws CollectiveException (invalid): the engine lacks a kind of fault.
   FaultsOfRank(Runtime& runtime, const std::vector<OrderedFault>& all);
   FaultsOfRank(FaultsOfRank&&) = default;

@@ -176,10 +176,10 @@ class Keeper {
     rank_ = need(ipc::ChildProcess::spawn(
         {.program = program_,
          .arguments = arguments_,
-         .named = true,
          .strip_environment = kLaunchersOwn,
          .descriptors = {there.fd(), listener_.get(), job.get(), start_.get()},
-         .leads_group = false}));
+         .leads_group = false,
+         .named = true}));
     line_ = std::move(here);
   }
 
@@ -205,7 +205,7 @@ class Keeper {
     }
   }
 
-  /// Whether the rank may be started again after this signal.
+  /// True if the rank may be started again after this signal.
   bool may_start_again(int signal) {
     if (!respawns_ || signal == passed_on_) return false;
     const auto now = std::chrono::steady_clock::now();

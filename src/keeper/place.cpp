@@ -22,7 +22,7 @@ namespace {
 constexpr int kWaiting =
     4096;  ///< connections that are not accepted yet; the system may allow fewer
 
-/// Which network namespace of which boot of which host this process is in.
+/// The network namespace that this process is in, the boot of the host, and the host.
 std::array<std::uint64_t, 3> network_of_process() {
   std::array<std::uint64_t, 3> which{};
   struct stat about {};

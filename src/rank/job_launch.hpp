@@ -16,9 +16,9 @@ std::string common_engine(const Settings& settings, const Session& mpi);
 Result<DeviceCore::Options> device_options(const Settings& settings, const std::string& engine,
                                            Session& mpi);
 
-/// With on-rank-loss = respawn a keeper takes the place of this process, and starts the program as its
-/// child: then this does not return. Success: none is wanted, or there is one. Errors: invalid (the
-/// program has initialised MPI), io.
+/// With on-rank-loss = respawn a keeper takes the place of this process, and starts the program as
+/// its child: then this does not return. Success: none is wanted, or there is one. Errors: invalid
+/// (the program has initialised MPI), io.
 Result<void> become_keeper(const Settings& settings, char** argv);
 
 }  // namespace troupe::rank_process

@@ -12,8 +12,7 @@ std::string troupe_version() {
   return std::string(kVersion);
 }
 
-LaunchedJob::LaunchedJob(int argc, char** argv)
-    : mpi_(rank_process::Session::open(&argc, &argv)) {}
+LaunchedJob::LaunchedJob(int argc, char** argv) : mpi_(rank_process::Session::open(&argc, &argv)) {}
 LaunchedJob::~LaunchedJob() = default;
 
 int LaunchedJob::rank() const {

@@ -23,7 +23,6 @@ inline constexpr int kJobSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}
 struct SpawnOptions {
   std::string program;                 ///< absolute path
   std::vector<std::string> arguments;  ///< without argv[0], which is `program`
-  bool named = false;                  ///< the first of the arguments is argv[0]
   std::vector<std::string>
       strip_environment;         ///< prefixes of variables that the child must not see
   std::vector<int> descriptors;  ///< become 3, 4, 5, … in the child; all others are closed there
@@ -32,6 +31,7 @@ struct SpawnOptions {
   /// Leads a process group, so that its own children end with it; else it is in the group of this
   /// process.
   bool leads_group = true;
+  bool named = false;  ///< the first of the arguments is argv[0]
 };
 
 /// A child process. It is killed and reaped, if need be, when this object goes. The processes that

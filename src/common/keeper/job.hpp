@@ -9,7 +9,7 @@
 
 #include "common/ipc/unique_fd.hpp"
 
-/// What a keeper tells the rank that it has started, and what the rank says to its keeper.
+/// The words between a keeper and the rank that it has started.
 namespace troupe::keeper {
 
 /// An address of IPv4 and its network, in the byte order of the network.
@@ -34,7 +34,7 @@ struct Card {
   std::array<std::uint64_t, 3> network{};
 };
 
-/// What a rank knows when it starts.
+/// A rank's knowledge when it starts.
 struct Job {
   std::int32_t rank = 0;
   std::uint32_t incarnation = 0;          ///< how often the keeper has started it before
@@ -60,7 +60,7 @@ enum Descriptor : int {
 /// The variable of the environment by which a rank knows that a keeper has started it.
 inline constexpr const char* kEnvironment = "LIBTROUPE_KEEPER";
 
-/// What a rank says.
+/// A rank's message to its keeper.
 struct FromRank {
   enum class Kind : std::uint32_t {
     goodbye,  ///< it ends together with all others: MPI is to be finalised

@@ -7,7 +7,7 @@
 
 namespace troupe::rank_process {
 
-/// What the members of a group exchange with one another, each of them on one thread: all make the
+/// Exchanges of the members of a group with one another, each of them on one thread: all make the
 /// same calls in the same order.
 class Exchange {
  public:

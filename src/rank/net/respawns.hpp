@@ -26,7 +26,7 @@ class Respawns {
   virtual void expect(int /*budget*/, std::chrono::nanoseconds /*window*/) {}
   /// No more: there is nothing that it could go on with.
   virtual void expect_no_more() {}
-  /// Whether expect() has been called.
+  /// True once expect() has been called.
   [[nodiscard]] virtual bool expected() const { return false; }
   /// A run begins. What the ranks have exchanged until then a rank that is started again hears
   /// anew.
@@ -40,7 +40,7 @@ class Respawns {
   [[nodiscard]] virtual std::uint32_t deaths() const { return 0; }
   /// From this epoch on the ranks exchange again, after so many deaths. The program's thread.
   virtual void begin_era(std::uint32_t /*epoch*/, std::uint32_t /*deaths*/) {}
-  /// What an exchange throws that ends because a rank has died: a CollectiveException, but an
+  /// Sets the error that an exchange throws which a death ends: a CollectiveException, but an
   /// Exception if it is world_reformed.
   virtual void set_interruption(std::function<Error()> /*interruption*/) {}
   /// By which the ranks of a node know one another, whatever process they are; see FdExchange.

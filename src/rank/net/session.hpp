@@ -39,14 +39,14 @@ class Session {
   [[nodiscard]] int local_size() const noexcept { return place_.local_size; }
   /// The same on all ranks of this node, and on no other.
   [[nodiscard]] int node() const noexcept { return place_.node; }
-  /// Whether each rank of this node has so many cores, as far as the calling thread may use them.
+  /// True if each rank of this node has so many cores, as far as the calling thread may use them.
   [[nodiscard]] bool has_cores_to_spare(int each) const;
 
   // Host data, for the program's main thread.
 
   /// All ranks.
   [[nodiscard]] const HostGroup& everyone() const noexcept { return *everyone_; }
-  /// What a group is made for: those that are made at the same time must differ in that, or in
+  /// The purpose of a group: those that are made at the same time must differ in that, or in
   /// number.
   enum class GroupTag { world, split };
   /// A group of `ranks` (of the job's, in that order, this one among them). Blocks until all of
@@ -58,12 +58,12 @@ class Session {
   [[nodiscard]] std::vector<std::string> gather_local_text(const std::string& text) const {
     return neighbours_->gather_text(text);
   }
-  /// What this node's clock (SteadyClock) lacks to rank 0's: added to a time of here it gives the
-  /// time there. Good to half the fastest round trip between the nodes; 0 on rank 0's node, for
+  /// The offset of rank 0's clock (SteadyClock) from this node's: added to a time of here it gives
+  /// the time there. Good to half the fastest round trip between the nodes; 0 on rank 0's node, for
   /// ranks of a node share a clock.
   [[nodiscard]] virtual std::chrono::nanoseconds clock_offset() = 0;
 
-  // What the parts of a rank say to those of others. All ranks make the same ones.
+  // Messages between the parts of ranks. All ranks make the same ones.
 
   enum class Channel {
     world,   ///< of the world's protocol

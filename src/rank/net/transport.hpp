@@ -38,7 +38,7 @@ class Transport {
       2;  ///< of each rank of the node: with fewer, cores are scarce
   static constexpr auto kBusyTime = std::chrono::milliseconds(100);
 
-  /// Those of actors from one rank to another may come as one, joined.
+  /// Messages of actors from one rank to another may come as one, joined.
   using Channel = Session::Channel;
   /// Called on the transport's thread, with one message at a time.
   using Receiver = std::function<void(std::vector<std::byte>)>;

@@ -31,7 +31,7 @@ class FollowerActions {
   virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(const from_supervisor::Activate& activate) = 0;
-  /// What the run has of use when ranks have died: Done::kept, runs_ended.
+  /// The run's answers to the order to replace: Done::kept, runs_ended.
   struct Keeping {
     std::int64_t kept = -1;
     std::int64_t runs_ended = 0;

@@ -31,7 +31,7 @@ struct RankStep {
   friend bool operator==(const RankStep&, const RankStep&) = default;
 };
 
-/// Which process a rank is by now: how often it has been started before.
+/// The process that a rank is by now: how often it has been started before.
 struct Incarnation {
   std::int32_t rank = 0;
   std::uint32_t number = 0;
@@ -288,8 +288,8 @@ using SupervisorMessage =
                  from_supervisor::AllFinished, from_supervisor::HealthTold,
                  from_supervisor::RunLeft, from_supervisor::SplitAgreed, from_supervisor::AskCall,
                  from_supervisor::Stop>;
-/// What rank 0, at the root of the tree, has heard from all, for the rank that leads; or what any
-/// rank says to that straight away.
+/// A message for the rank that leads: rank 0, at the root of the tree, has heard it from all ranks,
+/// or one rank says it alone.
 struct ForLeader {
   RankMessage said;
 };

@@ -28,7 +28,7 @@ class Newcomers {
     if (std::find(joined_.begin(), joined_.end(), joined.rank) == joined_.end())
       joined_.push_back(joined.rank);
   }
-  /// Of the ranks that have died once or more.
+  /// The processes of the ranks that have died once or more.
   [[nodiscard]] const std::vector<Incarnation>& incarnations() const noexcept {
     return incarnations_;
   }

@@ -426,5 +426,64 @@ TEST_F(SupervisorByHand, ForeignRanksAreIgnored) {
   EXPECT_EQ(supervisor_->phase(), Phase::active);
 }
 
+/// A rank that is back has no commit: all go back to one of which others keep its part.
+TEST_F(SupervisorByHand, ARankThatIsBackTakesAllBackToWhatIsKept) {
+  settle();
+  commit(0, 20), commit(1, 20);
+  const auto epoch = supervisor_->epoch();
+  supervisor_->receive(from_rank::Joined{.rank = 1, .incarnation = 1}, now_);
+  EXPECT_EQ(last<Order>().phase, Phase::halt);
+  EXPECT_EQ(last<Order>().incarnations, (std::vector<Incarnation>{{1, 1}}));
+  for (const auto phase : {Phase::halt, Phase::quiesce}) done(0, phase), done(1, phase);
+  from(0, from_rank::Done{.phase = Phase::replace, .newest = 30, .kept = 20});
+  from(1, from_rank::Done{.phase = Phase::replace, .newest = kAnyStep, .kept = kAnyStep});
+  for (const auto phase : {Phase::form, Phase::verify}) done(0, phase), done(1, phase);
+  EXPECT_EQ(last<Order>().step, 20);
+  done(0, Phase::restore), done(1, Phase::restore);
+  ASSERT_EQ(supervisor_->phase(), Phase::active);
+  EXPECT_TRUE(last<Activate>().renewed);
+  EXPECT_EQ(last<Activate>().stable, -1) << "the state is dealt out anew";
+  EXPECT_EQ(supervisor_->epoch(), epoch + 1);
+  ASSERT_EQ(reports().size(), 1u);
+  EXPECT_EQ(reports()[0].kind, kKindRank);
+  EXPECT_EQ(reports()[0].rank, 1);
+  // Another fault later is one as always.
+  fault(0, "kill");
+  settle(40, 40);
+  EXPECT_FALSE(last<Activate>().renewed);
+  EXPECT_EQ(last<Activate>().stable, 40);
+}
+
+TEST_F(SupervisorByHand, ARankThatIsBackBehindTheFirstRunEndsTheJob) {
+  settle();
+  supervisor_->receive(from_rank::Joined{.rank = 0, .incarnation = 1}, now_);
+  for (const auto phase : {Phase::halt, Phase::quiesce}) done(0, phase), done(1, phase);
+  from(0, from_rank::Done{.phase = Phase::replace, .newest = kAnyStep});
+  from(1, from_rank::Done{.phase = Phase::replace, .newest = -1, .kept = -1, .runs_ended = 1});
+  ASSERT_TRUE(supervisor_->stopped());
+  EXPECT_TRUE(last<Stop>().at_once);
+  EXPECT_EQ(last<Stop>().error.code, Errc::budget_exhausted);
+}
+
+/// Whatever the leader before has begun without this rank's knowledge is over.
+TEST(Supervisor, ANewLeaderGoesBeyondAllThatWasBegun) {
+  std::vector<SupervisorMessage> sent;
+  WorldSupervisor supervisor({.size = 3, .leader = 1},
+                             [&](const SupervisorMessage& message) { sent.push_back(message); });
+  supervisor.take_over({.round = 7,
+                        .epoch = 4,
+                        .excluded = {},
+                        .incarnations = {{0, 1}, {2, 3}},
+                        .joined = {{0, 1}}},
+                       TimePoint{});
+  ASSERT_EQ(sent.size(), 1u);
+  const auto& order = std::get<Order>(sent[0]);
+  EXPECT_EQ(order.phase, Phase::halt);
+  EXPECT_EQ(order.leader, 1);
+  EXPECT_GT(order.round, 8u);
+  EXPECT_GT(order.epoch, 5u);
+  EXPECT_EQ(order.incarnations, (std::vector<Incarnation>{{0, 1}, {2, 3}}));
+}
+
 }  // namespace
 }  // namespace troupe::rank_process

@@ -11,7 +11,7 @@ namespace troupe::rank_process {
 
 namespace {
 
-/// What a rank asks of the holder of a part.
+/// A rank's request to the holder of a part.
 struct Wish {
   std::int64_t part = 0;
   PieceRange range{};
@@ -21,7 +21,7 @@ struct Wish {
 
 Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
                                                        const std::vector<HeldPart>& held) {
-  // Of each part that is held here its size, and the size of its head, and that; none that is
+  // For each part that is held here: its size, the size of its head, and the head; none that is
   // damaged.
   std::string mine;
   for (const auto& one : held) {

@@ -77,7 +77,7 @@ class StateKeeper {
   /// keeper is idle.
   [[nodiscard]] std::int64_t on_disk() const;
   [[nodiscard]] std::vector<SavedCheckpoint> saved() const;
-  /// What this rank has of states in host memory: its own part, its partner's.
+  /// The parts of states that this rank has in host memory: its own, its ward's.
   [[nodiscard]] std::vector<HeldPart> held() const;
   /// The newest step of which the copy for another rank is here as a whole; -1: none.
   [[nodiscard]] std::int64_t kept() const;

@@ -10,8 +10,8 @@
 
 #include "rank/device/device_core.hpp"
 #include "rank/device/memory/loan_board.hpp"
-#include "rank/net/fd_exchange.hpp"
 #include "rank/net/bulk.hpp"
+#include "rank/net/fd_exchange.hpp"
 #include "rank/token/token_streams.hpp"
 
 namespace troupe::rank_process {

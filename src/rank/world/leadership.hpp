@@ -9,7 +9,7 @@ namespace troupe::rank_process {
 
 struct WorldParts;
 
-/// Which rank leads (WorldLeader): rank 0, until its process dies; then the lowest rank whose
+/// Says which rank leads (WorldLeader): rank 0, until its process dies; then the lowest rank whose
 /// process has not died since the last epoch began. A rank that was started in the place of a dead
 /// one tells all others, and follows whoever gives orders. The WorldActor's turns.
 class Leadership {
@@ -27,7 +27,7 @@ class Leadership {
  private:
   /// A process of this incarnation is the rank by now. False: it is known.
   bool learn(std::int32_t rank, std::uint32_t incarnation);
-  /// Of the ranks that have died once or more, as far as is known here.
+  /// The processes of the ranks that have died once or more, as far as is known here.
   [[nodiscard]] std::vector<Incarnation> incarnations() const;
   /// Leads, or follows another rank, if the one that led has died.
   void consider();

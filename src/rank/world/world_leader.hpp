@@ -13,7 +13,7 @@ namespace troupe::rank_process {
 
 struct WorldParts;
 
-/// What one rank does for all: it leads re-formations (WorldSupervisor), asks who waits for
+/// The work of one rank for all: it leads re-formations (WorldSupervisor), asks who waits for
 /// whom (Inquiry), puts host collectives in order (SplitOrder) and compares libraries. The
 /// WorldActor's turns.
 class WorldLeader {

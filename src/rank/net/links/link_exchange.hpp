@@ -62,8 +62,8 @@ class LinkPost {
 /// Exchanges over TCP: what all shall have goes up a binomial tree and down again.
 class LinkExchange final : public Exchange {
  public:
-  /// Whether the exchange goes on when a member that has died is back: at once in the program's
-  /// next era, or from renew() on; or not at all.
+  /// The exchange goes on once a member that has died is back: at once in the program's next era,
+  /// or from renew() on; or not at all.
   enum class Renewal { at_once, when_asked, never };
   /// `ranks`: the members; this one is `own` of them. `group`: a number of theirs that no other
   /// group has. `start`: what is heard while the rank starts; nullptr: it has.
@@ -82,7 +82,7 @@ class LinkExchange final : public Exchange {
  private:
   /// The name of the next call, but for its part. Throws Exception (peer_lost).
   LinkPost::Name next();
-  /// What each member has given.
+  /// The bytes that each member has given.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own);
   [[nodiscard]] int rank_of(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
 

@@ -16,7 +16,7 @@ namespace troupe::rank_process {
 
 class Links;
 
-/// What goes over connections of their own: those of Session::Channel, and more.
+/// Kinds of messages that have connections of their own: those of Session::Channel, and more.
 enum class LinkChannel : std::uint32_t {
   world,
   actors,
@@ -61,7 +61,7 @@ class LinkHub {
   [[nodiscard]] Result<Outgoing> connect(int rank, LinkChannel channel) const;
 
  private:
-  /// What comes first on each connection.
+  /// The first bytes on each connection.
   struct Introduction {
     std::uint64_t magic = 0x74726f7570652d6c;  // "troupe-l"
     std::array<std::uint64_t, 2> cookie{};

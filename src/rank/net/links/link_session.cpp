@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kExitFailure = 1, kExitUsage = 2;  // as runtime.hpp has them
 
-/// What a keeper has given to this process; the keeper's line outlives every session.
+/// A keeper's gifts to this process; the keeper's line outlives every session.
 struct FromKeeper {
   keeper::Job job;
   ipc::Socket line;
@@ -149,7 +149,7 @@ void LinkRespawns::expect(int budget, std::chrono::nanoseconds window) {
 }
 
 void LinkRespawns::begin_run() {
-  // What a rank has heard anew the others have counted in another era.
+  // The others have counted in another era what this rank has heard anew.
   if (start_->is_open() && incarnation() > 0) everyone_->count_anew();
   start_->close();
 }

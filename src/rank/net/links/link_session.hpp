@@ -9,7 +9,7 @@
 
 namespace troupe::rank_process {
 
-/// Of a rank that a keeper has started.
+/// The respawns of ranks that keepers have started.
 class LinkRespawns final : public Respawns {
  public:
   /// `everyone`: all ranks.
@@ -42,7 +42,7 @@ class LinkRespawns final : public Respawns {
 /// A session that speaks TCP: of a rank that a keeper has started. MPI is the keeper's.
 class LinkSession final : public Session {
  public:
-  /// Whether a keeper has started this process.
+  /// True if a keeper has started this process.
   [[nodiscard]] static bool has_keeper();
   static std::unique_ptr<Session> open();
   ~LinkSession() override;

@@ -183,7 +183,7 @@ void Links::forget(int rank) {
   out_.erase(out);
 }
 
-/// What is in the buffer: whole messages, and the begin of one. False: it is no message of ours.
+/// Takes whole messages out of the buffer, and the begin of one. False: it is no message of ours.
 bool Links::consume(In& in, const Taker& taker) {
   for (;;) {
     if (!in.in_message) {

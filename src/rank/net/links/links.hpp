@@ -23,7 +23,7 @@ namespace troupe::rank_process {
 /// They move only while they are looked at. One thread, but for adopt() and wake().
 class Links {
  public:
-  /// What goes ahead of each message.
+  /// Goes ahead of each message.
   struct Head {
     std::uint32_t tag = 0;
     std::uint32_t slot = 0;
@@ -33,7 +33,7 @@ class Links {
   };
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 
-  /// What is done with what comes.
+  /// The receiver of what comes.
   struct Taker {
     /// A message has come as a whole. `where`: where place() wanted it; then `bytes` are empty.
     std::function<void(int rank, const Head& head, std::vector<std::byte> bytes, std::byte* where)>
@@ -51,8 +51,7 @@ class Links {
   void send(int rank, Head head, std::vector<std::byte> bytes);
   /// `data` must not change until `sent` is called, in look() or send().
   void send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent);
-  /// What waits for its turn to that rank goes nowhere. What is sent later takes another
-  /// connection.
+  /// Drops the messages to that rank that wait for their turn. Later ones take another connection.
   void forget(int rank);
   /// Moves what can be moved now. True if something has come, or gone.
   bool look(const Taker& taker);

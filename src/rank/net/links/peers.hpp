@@ -10,7 +10,7 @@
 
 namespace troupe::rank_process {
 
-/// Which incarnation of each rank is the newest, as far as this rank has heard. Any thread.
+/// The newest incarnation of each rank, as far as this rank has heard. Any thread.
 ///
 /// When a rank has died and another process has taken its number, what is on its way between the
 /// living and the dead must reach nobody, and exchanges that were waiting for it end.
@@ -55,7 +55,7 @@ class Peers {
     const std::lock_guard lock(mutex_);
     era_ = era;
   }
-  /// What is thrown where an exchange ends so.
+  /// The error that is thrown where an exchange ends so.
   void set_interruption(std::function<Error()> interruption) {
     const std::lock_guard lock(mutex_);
     interruption_ = std::move(interruption);

@@ -8,8 +8,8 @@
 
 namespace troupe::rank_process {
 
-/// What the ranks have told one another before the first run, as one rank has heard it: it lies
-/// with the keeper. A rank that is started again hears the same once more, in the place of the
+/// The host data that ranks have exchanged before the first run, as one rank has heard them: they
+/// lie with the keeper. A rank that is started again hears the same once more, in the place of the
 /// others, which are long past that.
 class StartLog {
  public:

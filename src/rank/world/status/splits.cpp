@@ -30,7 +30,8 @@ std::optional<Result<void>> Splits::wait(const HostCall& call, bool gives_up) {
   // The answer comes first: the others have it too, and go on.
   if (answered()) return answer_->code == Errc::ok ? Result<void>() : kWorldReformed;
   if (monitor.stopped) return *monitor.stopped;
-  // Whoever was to answer may be dead, and whoever begins the call all the same does not end it.
+  // The rank that was to answer may be dead. A rank that begins the call all the same does not end
+  // it.
   if (monitor.deaths != deaths_) return kWorldReformed;
   return std::nullopt;
 }
