@@ -1,3 +1,5 @@
+#include <troupe/recovery.hpp>
+
 #include "report_job.hpp"
 
 // Ranks whose processes die, and come back: the result is that of a run without, bit for bit.
@@ -59,7 +61,7 @@ TEST(Respawn, OneMayDieAgainAndAgain) {
 TEST(Respawn, InEachPhaseOfARecovery) {
   const int ranks = ranks_here(3);
   if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
-  for (const char* phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
+  for (const auto& phase : kRecoveryPhases) {
     for (const int rank : {0, ranks - 1}) {
       SCOPED_TRACE(std::string(phase) + ":" + std::to_string(rank));
       const auto report =
