@@ -141,7 +141,7 @@ TEST(Links, AllLeaveTogether) {
   EXPECT_EQ(ranks[2]->come, std::vector<std::string>{"0:5:last words"});
 }
 
-/// What was on its way to a dead process does not reach its successor, and what the dead one has
+/// A message on its way to a dead process does not reach its successor, and what the dead one has
 /// said is not heard once the successor is known.
 TEST(Links, NothingPassesFromOneIncarnationToTheNext) {
   const Places places(2);

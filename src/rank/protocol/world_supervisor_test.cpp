@@ -465,7 +465,7 @@ TEST_F(SupervisorByHand, ARankThatIsBackBehindTheFirstRunEndsTheJob) {
   EXPECT_EQ(last<Stop>().error.code, Errc::budget_exhausted);
 }
 
-/// Whatever the leader before has begun without this rank's knowledge is over.
+/// Rounds and epochs that the leader before has begun without this rank's knowledge are over.
 TEST(Supervisor, ANewLeaderGoesBeyondAllThatWasBegun) {
   std::vector<SupervisorMessage> sent;
   WorldSupervisor supervisor({.size = 3, .leader = 1},

@@ -48,7 +48,15 @@ void Leadership::on(const from_rank::Joined& joined) {
 }
 
 void Leadership::learn(const from_supervisor::Order& order) {
-  for (const auto& [rank, number] : order.incarnations) (void)learn(rank, number);
+  for (const auto& [rank, number] : order.incarnations) {
+    // A rank that is new itself hears of deaths that are long past: those ranks are in the world.
+    auto& respawns = parts_.core.mpi().respawns();
+    if (rank != parts_.rank() && respawns.incarnation_of(rank) == UINT32_MAX) {
+      (void)respawns.learn(rank, number);
+    } else {
+      (void)learn(rank, number);
+    }
+  }
   // Who is not named has never died.
   for (int rank = 0; rank < parts_.core.mpi().size(); ++rank) {
     if (rank != parts_.rank()) (void)parts_.core.mpi().respawns().learn(rank, 0);
