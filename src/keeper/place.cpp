@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "common/core/mix.hpp"
 #include "common/ipc/system_error.hpp"
@@ -56,15 +57,18 @@ Result<UniqueFd> listen_anywhere() {
   return fd;
 }
 
-Result<Card> describe_place(int listener) {
+Result<Card> describe_place(int listener, int own) {
   Card card;
   ::gethostname(card.host.data(), card.host.size() - 1);
   card.network = network_of_process();
-  sockaddr_in bound{};
-  socklen_t length = sizeof bound;
-  if (::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    return ipc::system_error("getsockname");
-  card.port = bound.sin_port;
+  for (const auto& [socket, port] :
+       {std::pair(listener, &card.port), std::pair(own, &card.keeper_port)}) {
+    sockaddr_in bound{};
+    socklen_t length = sizeof bound;
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &length) != 0)
+      return ipc::system_error("getsockname");
+    *port = bound.sin_port;
+  }
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return ipc::system_error("getifaddrs");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(list, ::freeifaddrs);

@@ -12,7 +12,8 @@ namespace troupe::keeper {
 Result<UniqueFd> listen_anywhere();
 
 /// The card of this place, but for what MPI knows of it: its name, its addresses (those of networks
-/// first, then the loopback's) and the port of the listener. Errors: io.
-Result<Card> describe_place(int listener);
+/// first, then the loopback's) and the ports of the listeners, the rank's and the keeper's own.
+/// Errors: io.
+Result<Card> describe_place(int listener, int own);
 
 }  // namespace troupe::keeper

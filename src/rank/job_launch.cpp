@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "common/ipc/system_error.hpp"
@@ -28,7 +29,7 @@ Result<DeviceCore::Options> device_options(const Settings& settings, const std::
   if (!options) return options;
   // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
   options->settings.launch.other_hosts =
-      mpi.local_size() < mpi.size() || std::getenv("NCCL_HOSTID") != nullptr;
+      !mpi.has_one_node() || std::getenv("NCCL_HOSTID") != nullptr;
   // To each other rank, and from each.
   if (settings.token_path == TokenWay::nccl)
     options->settings.launch.channels = 2 * (mpi.size() - 1);
@@ -47,7 +48,15 @@ Result<void> become_keeper(const Settings& settings, char** argv) {
   auto program = std::filesystem::canonical("/proc/self/exe", error).string();
   if (error) return Error{Errc::io, error.value(), "/proc/self/exe: " + error.message()};
   auto keeper = keeper_program();
-  std::vector<char*> arguments{keeper.data(), program.data()};
+  // See keeper::Arguments.
+  std::vector<std::string> numbers{std::to_string(settings.spares),
+                                   std::to_string(settings.rank_silence.count()),
+                                   std::to_string(settings.respawn_wait.count()),
+                                   std::to_string(settings.restart_budget),
+                                   std::to_string(settings.restart_window.count())};
+  std::vector<char*> arguments{keeper.data()};
+  for (auto& number : numbers) arguments.push_back(number.data());
+  arguments.push_back(program.data());
   for (char** one = argv; *one != nullptr; ++one) arguments.push_back(*one);
   arguments.push_back(nullptr);
   ::execv(keeper.c_str(), arguments.data());

@@ -262,6 +262,11 @@ Result<void> check_settings(const Settings& settings) {
         Errc::invalid, 0,
         "on-rank-loss = respawn wants partner = on: a rank that comes back has its state from "
         "there"};
+  if (settings.spares > 0 && settings.on_rank_loss != OnRankLoss::respawn)
+    return Error{Errc::invalid, 0,
+                 fmt::format("spares = {}: only with on-rank-loss = respawn", settings.spares)};
+  if (settings.on_health == OnHealth::replace && settings.spares == 0)
+    return Error{Errc::invalid, 0, "on-health = replace wants spares: places to go to"};
   const auto longer_than_a_heartbeat = [&](const char* name, std::chrono::nanoseconds limit,
                                            const char* why) -> Result<void> {
     if (limit > settings.heartbeat_timeout || limit.count() == 0) return {};

@@ -81,6 +81,7 @@ Result<void> compare_libraries(const rank_process::Session& mpi) {
 Result<void> refuse_shared_gpus(rank_process::Session& mpi, const DeviceInfo& info) {
   if (info.engine != "cuda") return {};
   const auto uuids = mpi.gather_local_text(info.uuid);
+  if (mpi.respawns().incarnation() > 0) return {};  // it has the GPU of its place
   for (std::size_t i = 0; i < uuids.size(); ++i) {
     const auto other =
         std::find(uuids.begin(), uuids.begin() + static_cast<std::ptrdiff_t>(i), uuids[i]);
@@ -247,6 +248,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
                                      .check_collectives = settings.checks("collectives"),
                                      .shrink = settings.on_loss == OnLoss::shrink,
                                      .leaves_failing = settings.on_health == OnHealth::shrink,
+                                     .replaces_failing = settings.on_health == OnHealth::replace,
                                      .stop_on_loss = settings.on_loss == OnLoss::stop,
                                      .rejoin_after = settings.rejoin_after,
                                      .stall_report = settings.stall_report,
@@ -262,7 +264,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   world.emplace(*device, world_core);
   observer->watch(*world_core);
   if (settings.on_rank_loss == OnRankLoss::respawn)
-    mpi->respawns().expect(static_cast<int>(settings.restart_budget), settings.restart_window);
+    mpi->respawns().expect();
 }
 
 Runtime::Runtime(int argc, char** argv, const Config& config)

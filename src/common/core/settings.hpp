@@ -18,7 +18,7 @@ enum class CompletionMode : std::uint8_t { event, host_fn, sync };
 enum class TokenWay : std::uint8_t { automatic, peer, network, nccl };
 enum class OnLoss : std::uint8_t { respawn, shrink, stop };
 enum class OnRankLoss : std::uint8_t { stop, respawn };
-enum class OnHealth : std::uint8_t { warn, shrink };
+enum class OnHealth : std::uint8_t { warn, shrink, replace };
 enum class CheckpointIo : std::uint8_t { direct, pinned, automatic };
 enum class Partner : std::uint8_t { automatic, on, off };
 enum class StopSignal : std::uint8_t { usr1, usr2, term, none };

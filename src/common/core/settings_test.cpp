@@ -63,7 +63,7 @@ TEST_F(SettingsOfAProgram, WordsAreEnumerators) {
   expect_words("on-loss", &Settings::on_loss,
                {{"respawn", OnLoss::respawn}, {"shrink", OnLoss::shrink}, {"stop", OnLoss::stop}});
   expect_words("on-health", &Settings::on_health,
-               {{"warn", OnHealth::warn}, {"shrink", OnHealth::shrink}});
+               {{"warn", OnHealth::warn}, {"shrink", OnHealth::shrink}, {"replace", OnHealth::replace}});
   expect_words("checkpoint-io", &Settings::checkpoint_io,
                {{"direct", CheckpointIo::direct},
                 {"pinned", CheckpointIo::pinned},

@@ -17,6 +17,7 @@ struct Head {
   std::int32_t rank = 0;
   std::int32_t size = 0;
   std::uint32_t incarnation = 0;
+  std::uint32_t several_hosts = 0;
   std::array<std::uint64_t, 2> cookie{};
 };
 static_assert(std::is_trivially_copyable_v<Card> && std::is_trivially_copyable_v<Head>);
@@ -26,8 +27,11 @@ static_assert(std::is_trivially_copyable_v<Card> && std::is_trivially_copyable_v
 Result<UniqueFd> write_job(const Job& job) {
   UniqueFd fd(::memfd_create("troupe-job", MFD_CLOEXEC));
   if (!fd) return ipc::system_error("memfd_create");
-  const Head head{
-      .rank = job.rank, .size = job.size(), .incarnation = job.incarnation, .cookie = job.cookie};
+  const Head head{.rank = job.rank,
+                  .size = job.size(),
+                  .incarnation = job.incarnation,
+                  .several_hosts = job.several_hosts,
+                  .cookie = job.cookie};
   const auto put = [&](const void* data, std::size_t bytes, std::size_t at) {
     return ::pwrite(fd.get(), data, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
   };
@@ -47,9 +51,12 @@ Result<Job> read_job(int fd) {
   if (::fstat(fd, &about) != 0 || ::pread(fd, &head, sizeof head, 0) != sizeof head)
     return malformed;
   if (head.magic != Head().magic || head.card_bytes != sizeof(Card) || head.size < 1 ||
-      head.rank < 0 || head.rank >= head.size)
+      head.rank < Job::kSpare || head.rank >= head.size)
     return malformed;
-  Job job{.rank = head.rank, .incarnation = head.incarnation, .cookie = head.cookie};
+  Job job{.rank = head.rank,
+          .incarnation = head.incarnation,
+          .several_hosts = head.several_hosts,
+          .cookie = head.cookie};
   const auto bytes = static_cast<std::size_t>(head.size) * sizeof(Card);
   if (static_cast<std::size_t>(about.st_size) != sizeof head + bytes) return malformed;
   job.cards.resize(static_cast<std::size_t>(head.size));

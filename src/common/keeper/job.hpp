@@ -9,7 +9,8 @@
 
 #include "common/ipc/unique_fd.hpp"
 
-/// The words between a keeper and the rank that it has started.
+/// The words between a keeper and the rank that it has started. A job has a *place*, which is a
+/// keeper, for each rank, and spare ones behind them (--spares).
 namespace troupe::keeper {
 
 /// An address of IPv4 and its network, in the byte order of the network.
@@ -18,26 +19,44 @@ struct NetworkAddress {
   std::uint32_t mask = 0;
 };
 
-/// Where a place of the job is: a keeper and the rank that it has started. All keepers tell it to
-/// all others.
+/// Where a place of the job is. All keepers tell it to all others.
 struct Card {
   static constexpr std::size_t kAddresses = 8;
 
   std::array<char, 64> host{};  ///< its name, for messages
   std::array<NetworkAddress, kAddresses> addresses{};
   std::uint32_t address_count = 0;
-  std::uint16_t port = 0;  ///< where the rank listens, in the byte order of the network
-  std::uint16_t reserved = 0;
-  std::int32_t node = 0, local_rank = 0, local_size = 1;  ///< see rank_process::Session
-  std::int32_t reserved_too = 0;
+  std::uint16_t port = 0;  ///< where its rank listens, in the byte order of the network
+  std::uint16_t keeper_port = 0;  ///< and the keeper itself
+  std::int32_t place = 0;
+  std::uint32_t moves = 0;  ///< of the rank that it is the card of, when that came to this place
+  /// See rank_process::Session. Spare places count among those of a node.
+  std::int32_t node = 0, local_rank = 0, local_size = 1;
   /// The same on places that reach one another by the loopback address, and on no others.
   std::array<std::uint64_t, 3> network{};
 };
 
+/// A rank is started so often at one place at most, and at so many places: its processes are told
+/// apart by 12 bits (see Runtime, where buffers' generations begin).
+inline constexpr std::uint32_t kMostStarts = 128, kMostPlaces = 32;
+
+/// The number of a process of a rank: how often the rank has been given to another place, and has
+/// been started at this one before. Later processes have greater numbers.
+constexpr std::uint32_t incarnation_of(std::uint32_t moves, std::uint32_t starts) noexcept {
+  return moves * kMostStarts + starts;
+}
+/// How often the rank had been given to another place.
+constexpr std::uint32_t moves(std::uint32_t incarnation) noexcept {
+  return incarnation / kMostStarts;
+}
+
 /// A rank's knowledge when it starts.
 struct Job {
-  std::int32_t rank = 0;
-  std::uint32_t incarnation = 0;          ///< how often the keeper has started it before
+  static constexpr std::int32_t kSpare = -1;
+
+  std::int32_t rank = 0;                  ///< kSpare: it waits for one; see ToRank
+  std::uint32_t incarnation = 0;          ///< see incarnation_of()
+  std::uint32_t several_hosts = 0;        ///< 1: not all places are on one node
   std::array<std::uint64_t, 2> cookie{};  ///< secret, the same for the whole job
   std::vector<Card> cards{};              ///< by rank
 
@@ -55,7 +74,7 @@ enum Descriptor : int {
   kLine = 3,      ///< a socket with the keeper at its other end
   kListener = 4,  ///< the socket on which the rank listens; the keeper keeps it, too
   kJob = 5,       ///< write_job()
-  kStart = 6      ///< what the first rank of this place has heard from others while it started
+  kStart = 6      ///< what the rank's first process has heard from others while it started
 };
 /// The variable of the environment by which a rank knows that a keeper has started it.
 inline constexpr const char* kEnvironment = "LIBTROUPE_KEEPER";
@@ -66,11 +85,26 @@ struct FromRank {
     goodbye,  ///< it ends together with all others: MPI is to be finalised
     abort,    ///< all ranks are to end at once
     respawn,  ///< it is to be started again if a signal ends it
-    leave     ///< no more
+    leave,    ///< no more
+    alive,    ///< the answer to ToRank::ping
+    release   ///< it cannot go on at this place: it is to be started at a spare one
   };
   Kind kind{};
-  std::int32_t status = 0;   ///< the exit status; respawn: how often, within `time_ns`
+  std::int32_t status = 0;   ///< goodbye, abort: the exit status
   std::int64_t time_ns = 0;  ///< goodbye: how long to wait for MPI_Finalize; 0: for ever
+};
+
+/// A keeper's message to its rank.
+struct ToRank {
+  enum class Kind : std::uint32_t {
+    ping,  ///< to be answered with FromRank::alive
+    seat,  ///< this process is a rank from now on: a file of write_job() comes along
+    move,  ///< that rank is at the place of that card now
+    keep   ///< the answer to FromRank::release: there is no spare place
+  };
+  Kind kind{};
+  std::int32_t rank = 0;
+  Card card{};
 };
 
 }  // namespace troupe::keeper

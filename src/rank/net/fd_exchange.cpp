@@ -115,16 +115,19 @@ FdExchange::~FdExchange() {
   thread_.join();
 }
 
-void FdExchange::set_peers(std::vector<FdIdentity> peers, int own_rank) {
+void FdExchange::set_peers(std::vector<FdIdentity> peers, int own_rank,
+                           std::function<std::optional<int>(int)> node_of) {
   peers_ = std::move(peers);
+  node_of_ = std::move(node_of);
   own_rank_ = own_rank;
   thread_ = std::thread([this] { serve(); });
 }
 
 bool FdExchange::reaches(int rank) const {
   const auto index = static_cast<std::size_t>(rank);
-  return index < peers_.size() && peers_[index].listening != 0 &&
-         peers_[index].node == identity_.node;
+  if (index >= peers_.size() || peers_[index].listening == 0) return false;
+  const auto moved = node_of_ ? node_of_(rank) : std::nullopt;
+  return moved.value_or(peers_[index].node) == identity_.node;
 }
 
 void FdExchange::offer(std::uint64_t number, std::shared_ptr<UniqueFd> fd) {

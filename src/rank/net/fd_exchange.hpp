@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,8 +43,10 @@ class FdExchange {
   ~FdExchange();
 
   [[nodiscard]] const FdIdentity& identity() const noexcept { return identity_; }
-  /// The identities of all ranks, in rank order. Before anybody asks for anything.
-  void set_peers(std::vector<FdIdentity> peers, int own_rank);
+  /// The identities of all ranks, in rank order. Before anybody asks for anything. `node_of`: the
+  /// node where a rank is by now; empty, or nullopt: where it was at the start.
+  void set_peers(std::vector<FdIdentity> peers, int own_rank,
+                 std::function<std::optional<int>(int rank)> node_of = {});
   [[nodiscard]] bool reaches(int rank) const;
 
   /// From now on the descriptor may be taken under this number. Any thread.
@@ -67,6 +70,7 @@ class FdExchange {
   FdIdentity identity_;
   int own_rank_ = 0;
   std::vector<FdIdentity> peers_;
+  std::function<std::optional<int>(int)> node_of_;
   UniqueFd listener_;
   ipc::Doorbell stop_;
   std::mutex mutex_;

@@ -10,6 +10,7 @@
 
 #include "rank/net/links/link_exchange.hpp"
 #include "rank/net/links/link_messages.hpp"
+#include "rank/net/links/start_log.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -181,6 +182,75 @@ TEST(Links, NothingPassesFromOneIncarnationToTheNext) {
   EXPECT_EQ(successor.come, std::vector<std::string>{"0:4:welcome"});
 }
 
+/// A rank goes to another place: whoever hears of that sends there, also what was to be sent before
+/// it was known where that is.
+TEST(Links, AMoveIsFollowed) {
+  const Places places(3);
+  const auto one = places.start(0);
+  auto dying = places.start(1);
+  Receiver living(*one, LinkChannel::world);
+  living.messages.send(1, 1, bytes_of("for the dead"));
+  for (int i = 0; i < 20; ++i) (void)living.look();
+  dying.reset();
+  const auto incarnation = keeper::incarnation_of(1, 0);
+  EXPECT_TRUE(one->peers().learn(1, incarnation));
+  living.messages.send(1, 2, bytes_of("welcome"));
+  for (int i = 0; i < 20; ++i) (void)living.look();
+  EXPECT_TRUE(living.messages.sending());
+  // Its process listens where place 2 is.
+  auto job = places.job;
+  job.rank = 1;
+  job.incarnation = incarnation;
+  job.cards[1] = job.cards[2];
+  job.cards[1].moves = 1;
+  const auto reborn = std::make_unique<LinkHub>(job, UniqueFd(::dup(places.listeners[2].get())));
+  Receiver successor(*reborn, LinkChannel::world);
+  one->move(1, job.cards[1]);
+  ASSERT_TRUE(eventually([&] {
+    (void)living.look();
+    (void)successor.look();
+    return !successor.come.empty();
+  }));
+  EXPECT_EQ(successor.come, std::vector<std::string>{"0:2:welcome"});
+  one->move(1, places.job.cards[1]);
+  EXPECT_EQ(one->card_of(1).port, places.job.cards[2].port) << "that is known";
+}
+
+/// What a rank has started with is for others, too, where it is the same for all.
+TEST(LinkExchange, ARankAtAnotherPlaceHearsWhatOthersHave) {
+  const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+  const Places places(2);
+  std::vector<std::unique_ptr<LinkHub>> hubs;
+  for (int rank = 0; rank < 2; ++rank) hubs.push_back(places.start(rank));
+  std::vector<std::thread> threads;
+  const auto speak = [](LinkHub& hub, StartLog& log, int own) {
+    Eras eras(hub.peers());
+    const auto post = std::make_shared<LinkPost>(hub, eras, LinkChannel::hosts, false);
+    using Renewal = LinkExchange::Renewal;
+    LinkExchange all(post, {0, 1}, own, 7, Renewal::at_once, {&log, 0});
+    LinkExchange node(post, {0, 1}, own, 8, Renewal::at_once, {&log, 3});
+    const auto name = std::to_string(own);
+    EXPECT_EQ(all.gather_text(name), (std::vector<std::string>{"0", "1"}));
+    const auto near = node.gather_text(name);
+    EXPECT_EQ(near, log.are_others() ? std::vector<std::string>(3, name)
+                                     : (std::vector<std::string>{"0", "1"}));
+    const auto incoming = all.all_to_all({bytes_of(name + " to 0"), bytes_of(name + " to 1")});
+    EXPECT_EQ(text_of(incoming[0]), "0 to " + name);
+    EXPECT_EQ(text_of(incoming[1]), "1 to " + name);
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      StartLog log(UniqueFd(rank == 0 ? ::dup(file.get()) : ::memfd_create("other", 0)),
+                   StartLog::Replay::nothing);
+      speak(*hubs[static_cast<std::size_t>(rank)], log, rank);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  StartLog log(UniqueFd(::dup(file.get())), StartLog::Replay::others);
+  speak(*hubs[1], log, 1);
+  EXPECT_FALSE(log.replays());
+}
+
 UniqueFd log_file() {
   return UniqueFd(::memfd_create("test", MFD_CLOEXEC));
 }
@@ -195,8 +265,9 @@ void on_all(const Places& places, int size, const F& f) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto post = std::make_shared<LinkPost>(*hubs[static_cast<std::size_t>(rank)],
-                                                   LinkChannel::hosts, false);
+      auto& hub = *hubs[static_cast<std::size_t>(rank)];
+      Eras eras(hub.peers());
+      const auto post = std::make_shared<LinkPost>(hub, eras, LinkChannel::hosts, false);
       LinkExchange exchange(post, all, rank, 7, LinkExchange::Renewal::at_once);
       f(exchange, rank);
       exchange.barrier();
@@ -234,7 +305,8 @@ TEST(LinkExchange, EndsWhereARankHasDied) {
   const Places places(2);
   const auto hub = places.start(0);
   auto other = places.start(1);
-  const auto post = std::make_shared<LinkPost>(*hub, LinkChannel::hosts, false);
+  Eras eras(hub->peers());
+  const auto post = std::make_shared<LinkPost>(*hub, eras, LinkChannel::hosts, false);
   LinkExchange exchange(post, {0, 1}, 0, 7, LinkExchange::Renewal::at_once);
   LinkExchange group(post, {0, 1}, 0, 8, LinkExchange::Renewal::never);
   std::thread news([&] {
@@ -245,14 +317,15 @@ TEST(LinkExchange, EndsWhereARankHasDied) {
   news.join();
   other.reset();
   // In the next era it goes on with the successor; a group that the program has made does not.
-  hub->peers().begin_era({5, 1});
+  eras.begin({5, 1});
   EXPECT_THROW(group.barrier(), Exception);
   const auto reborn = places.start(1, 1);
   reborn->peers().learn(0, 0);
-  reborn->peers().begin_era({5, 0});
+  Eras its_eras(reborn->peers());
+  its_eras.begin({5, 0});
   std::thread successor([&] {
-    LinkExchange its(std::make_shared<LinkPost>(*reborn, LinkChannel::hosts, false), {0, 1}, 1, 7,
-                     LinkExchange::Renewal::at_once);
+    LinkExchange its(std::make_shared<LinkPost>(*reborn, its_eras, LinkChannel::hosts, false), {0, 1},
+                     1, 7, LinkExchange::Renewal::at_once);
     its.barrier();
   });
   exchange.barrier();
@@ -262,11 +335,11 @@ TEST(LinkExchange, EndsWhereARankHasDied) {
 TEST(StartLog, ASuccessorHearsWhatItsPredecessorHas) {
   const auto file = log_file();
   const StartLog::Parts first{bytes_of("a"), bytes_of(""), bytes_of("ccc")}, second{bytes_of("d")};
-  StartLog predecessor(UniqueFd(::dup(file.get())), false);
+  StartLog predecessor(UniqueFd(::dup(file.get())), StartLog::Replay::nothing);
   EXPECT_FALSE(predecessor.replays());
   predecessor.write(first);
   predecessor.write(second);
-  StartLog successor(UniqueFd(::dup(file.get())), true);
+  StartLog successor(UniqueFd(::dup(file.get())), StartLog::Replay::own);
   EXPECT_TRUE(successor.replays());
   EXPECT_EQ(successor.read(), first);
   EXPECT_EQ(successor.read(), second);

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include <troupe/error.hpp>
 
@@ -21,9 +21,8 @@ class Respawns {
 
   /// How often this rank has been started before.
   [[nodiscard]] virtual std::uint32_t incarnation() const { return 0; }
-  /// The rank is in the world: if it dies from now on, `budget` times in `window`, it is started
-  /// again.
-  virtual void expect(int /*budget*/, std::chrono::nanoseconds /*window*/) {}
+  /// The rank is in the world: if it dies from now on, it is started again.
+  virtual void expect() {}
   /// No more: there is nothing that it could go on with.
   virtual void expect_no_more() {}
   /// True once expect() has been called.
@@ -34,6 +33,15 @@ class Respawns {
   /// A process of this incarnation is that rank now: nothing more comes from the one before, and
   /// exchanges that wait for any rank end. False: it is known. Any thread.
   virtual bool learn(int /*rank*/, std::uint32_t /*incarnation*/) { return false; }
+  /// The host and the node (see Session) where the rank is by now. nullopt: where it was at the
+  /// start.
+  [[nodiscard]] virtual std::optional<std::string> host_of(int /*rank*/) const {
+    return std::nullopt;
+  }
+  [[nodiscard]] virtual std::optional<int> node_of(int /*rank*/) const { return std::nullopt; }
+  /// This rank's GPU cannot go on: the rank is to be started at a spare place, and this process is
+  /// ended. `kept`: there is none; called on some thread, at once or later. Any thread.
+  virtual void release(std::function<void()> kept) { kept(); }
   /// UINT32_MAX: it is not known.
   [[nodiscard]] virtual std::uint32_t incarnation_of(int /*rank*/) const { return 0; }
   /// How many deaths of ranks this one has heard of. Any thread.

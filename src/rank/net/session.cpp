@@ -21,13 +21,13 @@ std::shared_ptr<Session> Session::open(int* argc, char*** argv) {
   const std::lock_guard lock(mutex);
   if (auto open = newest.lock()) return open;
   std::shared_ptr<Session> made =
-      LinkSession::has_keeper() ? LinkSession::open() : MpiSession::open(argc, argv);
+      KeeperLine::is_there() ? LinkSession::open() : MpiSession::open(argc, argv);
   newest = made;
   return made;
 }
 
 bool Session::has_keeper() {
-  return LinkSession::has_keeper();
+  return KeeperLine::is_there();
 }
 bool Session::mpi_is_initialised() {
   return MpiSession::is_initialised();
@@ -45,7 +45,7 @@ bool Session::forsaken() noexcept {
 }
 
 void Session::abort(int status) {
-  if (LinkSession::has_keeper()) {
+  if (KeeperLine::is_there()) {
     LinkSession::abort(status);
   } else {
     MpiSession::abort(status);

@@ -39,6 +39,8 @@ class Session {
   [[nodiscard]] int local_size() const noexcept { return place_.local_size; }
   /// The same on all ranks of this node, and on no other.
   [[nodiscard]] int node() const noexcept { return place_.node; }
+  /// All ranks are on one node, and the places that they may go to, too.
+  [[nodiscard]] bool has_one_node() const noexcept { return one_node_; }
   /// True if each rank of this node has so many cores, as far as the calling thread may use them.
   [[nodiscard]] bool has_cores_to_spare(int each) const;
 
@@ -108,6 +110,7 @@ class Session {
   Session() = default;
 
   Place place_;
+  bool one_node_ = true;
   int status_ = 0;
   std::chrono::nanoseconds patience_{};  ///< with MPI_Finalize
   std::unique_ptr<const HostGroup> everyone_;

@@ -1,6 +1,7 @@
 #include "rank/run/run_loop.hpp"
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -296,6 +297,7 @@ void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
 }
 
 void RunLoop::leave_if_failing(std::int64_t step) {
+  if (core_->options().replaces_failing) return move_if_failing(step);
   if (!core_->options().shrink || core_->mpi().size() == 1 || !core_->status().health().failing())
     return;
   const bool last = core_->members().size() == 1;
@@ -313,6 +315,18 @@ void RunLoop::leave_if_failing(std::int64_t step) {
   const Whereabouts::Wait wait(core_->whereabouts(), "World::run to leave the world");
   core_->status().epochs().wait_for_end();
   throw Exception(kReformed);
+}
+
+void RunLoop::move_if_failing(std::int64_t step) {
+  if (!core_->status().health().failing() || std::exchange(core_->history().stay_told, true))
+    return;
+  core_->status().run().wait_stable(step);
+  states_.settle();
+  // Where there is another place this process ends here.
+  std::promise<void> kept;
+  core_->mpi().respawns().release([&kept] { kept.set_value(); });
+  kept.get_future().wait();
+  log::warn("world", "the GPU stays: there is no spare place");
 }
 
 void RunLoop::finish(std::int64_t step) {

@@ -65,6 +65,8 @@ class RunLoop {
   /// world, once the commit is everywhere, and with partners, and waits for the end of the epoch.
   /// May throw world_reformed.
   void leave_if_failing(std::int64_t step);
+  /// The same, and it asks for another place; if there is none it stays.
+  void move_if_failing(std::int64_t step);
   /// Ends the run on all ranks together, once all that it has submitted has ended well.
   /// `step`: the last that was done, or that of the last commit.
   void finish(std::int64_t step);

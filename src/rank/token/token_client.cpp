@@ -160,7 +160,8 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
                             std::as_writable_bytes(std::span(all)));
   if (exchange.ok()) {
     parts.fds = std::move(*exchange);
-    parts.fds->set_peers(std::move(all), mpi.rank());
+    parts.fds->set_peers(std::move(all), mpi.rank(),
+                         [&mpi](int rank) { return mpi.respawns().node_of(rank); });
     share_board(parts);
   }
   mpi.everyone().barrier();  // every board is shared

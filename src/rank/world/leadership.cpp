@@ -38,8 +38,9 @@ bool Leadership::learn(std::int32_t rank, std::uint32_t incarnation) {
 void Leadership::on(const from_rank::Joined& joined) {
   if (joined.rank < 0 || joined.rank >= parts_.core.mpi().size()) return;
   if (!learn(joined.rank, joined.incarnation)) return;
-  log::warn("world", "rank {} has died, and is back as process {}", joined.rank,
-            joined.incarnation + 1);
+  const auto host = parts_.core.mpi().respawns().host_of(joined.rank);
+  log::warn("world", "rank {} has died, and is back{}", joined.rank,
+            host ? " on " + *host : std::string());
   if (parts_.leader) {
     parts_.leader->hear(joined);
   } else {

@@ -102,18 +102,28 @@ void WorldActor::on(const FromDevice& event) {
   if (const auto* opened = std::get_if<DeviceLibrary>(&said)) return tell_library(opened->library);
   if (const auto* standby = std::get_if<DeviceStandby>(&said))
     core_->status().standbys().set_ready(standby->ready);
-  if (const auto* failed = std::get_if<DeviceFailed>(&said))
+  if (const auto* failed = std::get_if<DeviceFailed>(&said)) {
     parts_->actions.note_failure(failed->error);
+    if (core_->mpi().respawns().expected() && !std::exchange(asks_for_place_, true)) {
+      // Where there is a spare place this process ends, and the rank goes on there.
+      return core_->mpi().respawns().release(
+          [actor = core_->actor(), event] { (void)actor.tell(event); });
+    }
+  }
   if (const auto* health = std::get_if<DeviceHealth>(&said); health && health->event.failing)
     consider_leaving(health->event.text);
   parts_->member.device_event(said);
 }
 
 void WorldActor::consider_leaving(const std::string& text) {
-  if (!core_->options().leaves_failing || core_->status().health().failing()) return;
+  const auto& options = core_->options();
+  if ((!options.leaves_failing && !options.replaces_failing) ||
+      core_->status().health().failing())
+    return;
   core_->status().health().set_failing(text);
+  if (options.replaces_failing) return;
   if (core_->mpi().size() == 1) return log::warn("world", "the GPU stays: it is the only one");
-  if (!core_->options().shrink)
+  if (!options.shrink)
     log::warn("world", "the GPU stays: on-health = shrink wants on-loss = shrink");
 }
 

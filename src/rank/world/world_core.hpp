@@ -51,7 +51,10 @@ class WorldCore {
     bool standby_world = true;  ///< standbys form a communicator ahead of time
     bool check_collectives = false;
     bool shrink = false;          ///< go on without a rank whose GPU cannot come back
-    bool leaves_failing = false;  ///< a GPU that says it is failing, at a commit
+    /// Behind a commit: a rank whose GPU says that it is failing leaves the world.
+    bool leaves_failing = false;
+    /// The same, and it goes on at a spare place.
+    bool replaces_failing = false;
     bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.

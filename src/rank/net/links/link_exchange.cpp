@@ -26,6 +26,21 @@ void append_sized(std::vector<std::byte>& all, std::span<const std::byte> one) {
   append(all, one);
 }
 
+/// What append_sized() has put together.
+std::vector<std::vector<std::byte>> parts_of(std::span<const std::byte> all) {
+  std::vector<std::vector<std::byte>> parts;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all.size();) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, all.data() + at, sizeof bytes);
+    at += sizeof bytes;
+    check(bytes <= all.size() - at, "what members of a group have given is whole");
+    const auto one = all.subspan(at, bytes);
+    parts.emplace_back(one.begin(), one.end());
+    at += bytes;
+  }
+  return parts;
+}
+
 }  // namespace
 
 Links::Head LinkPost::head_of(const Name& name) {
@@ -74,7 +89,7 @@ std::vector<std::byte> LinkPost::wait_for(int rank, const Name& name, const bool
       come_.erase(found);
       return bytes;
     }
-    if (peers().deaths() != name.era.deaths) peers().interrupt();
+    if (eras_->is_over(name.era)) eras_->interrupt();
     if (!moved && (!spins_ || Clock::now() - since > kLooksForLinks)) links_.wait(kLongestWait);
   }
 }
@@ -102,19 +117,19 @@ std::vector<std::byte> LinkPost::exchange(std::span<const std::byte> outgoing, i
 }
 
 LinkExchange::LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own,
-                           std::uint64_t group, Renewal renewal, StartLog* start)
+                           std::uint64_t group, Renewal renewal, Start start)
     : post_(std::move(post)),
       ranks_(std::move(ranks)),
       own_(own),
       group_(group),
       renewal_(renewal),
       start_(start),
-      era_(post_->peers().era()) {
+      era_(post_->eras().now()) {
   for (const int rank : ranks_) incarnations_.push_back(post_->peers().incarnation(rank));
 }
 
 void LinkExchange::renew() {
-  const auto now = post_->peers().era();
+  const auto now = post_->eras().now();
   if (now.epoch != era_.epoch) calls_ = 0;
   era_ = now;
 }
@@ -130,8 +145,16 @@ LinkPost::Name LinkExchange::next() {
   return {.era = era_, .group = group_, .call = ++calls_};
 }
 
+std::vector<std::vector<std::byte>> LinkExchange::replay(std::span<const std::byte> own) const {
+  auto heard = start_.log->read();
+  if (start_.neighbours == 0 || !start_.log->are_others()) return heard;
+  // The neighbours that it had are not those of this place: as if all here were alike.
+  const StartLog::Parts::value_type mine(own.begin(), own.end());
+  return StartLog::Parts(static_cast<std::size_t>(start_.neighbours), mine);
+}
+
 std::vector<std::vector<std::byte>> LinkExchange::gather(std::span<const std::byte> own) {
-  if (start_ != nullptr && start_->replays()) return start_->read();
+  if (start_.log != nullptr && start_.log->replays()) return replay(own);
   auto up = next(), down = up;
   up.part = kUp;
   down.part = kDown;
@@ -149,23 +172,15 @@ std::vector<std::vector<std::byte>> LinkExchange::gather(std::span<const std::by
   for (step /= 2; step >= 1; step /= 2) {
     if (own_ + step < size) post_->send(rank_of(own_ + step), down, all);
   }
-  std::vector<std::vector<std::byte>> parts;
-  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all.size();) {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, all.data() + at, sizeof bytes);
-    at += sizeof bytes;
-    check(bytes <= all.size() - at, "what members of a group have given is whole");
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
-    parts.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
-    at += bytes;
-  }
+  auto parts = parts_of(all);
   check(parts.size() == ranks_.size(), "every member of a group has given something");
-  if (start_ != nullptr && start_->is_open()) start_->write(parts);
+  if (start_.log != nullptr && start_.log->is_open()) start_.log->write(parts);
   return parts;
 }
 
 void LinkExchange::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
-  const auto parts = gather(value);
+  auto parts = gather(value);
+  parts.resize(ranks_.size());  // see replay()
   auto to = all.begin();
   for (const auto& part : parts) {
     check(part.size() == value.size(), "all members of a group give values of one size");
@@ -182,18 +197,24 @@ std::vector<std::string> LinkExchange::gather_text(const std::string& text) {
 
 std::vector<std::vector<std::byte>> LinkExchange::all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
-  if (start_ != nullptr && start_->replays()) return start_->read();
+  const auto size = outgoing.size(), own = static_cast<std::size_t>(own_);
+  if (start_.log != nullptr && start_.log->is_open()) {
+    // All hear all, so that the log is the same for all.
+    std::vector<std::byte> everything;
+    for (const auto& part : outgoing) append_sized(everything, part);
+    std::vector<std::vector<std::byte>> mine;
+    for (const auto& of_one : gather(everything)) mine.push_back(parts_of(of_one).at(own));
+    return mine;
+  }
   auto name = next();
   name.part = kAcross;
-  std::vector<std::vector<std::byte>> incoming(outgoing.size());
-  const auto size = outgoing.size(), own = static_cast<std::size_t>(own_);
+  std::vector<std::vector<std::byte>> incoming(size);
   incoming[own] = outgoing[own];
   for (std::size_t i = 1; i < size; ++i) {
     const auto to = (own + i) % size, from = (own + size - i) % size;
     incoming[from] = post_->exchange(outgoing[to], rank_of(static_cast<int>(to)),
                                      rank_of(static_cast<int>(from)), name, {});
   }
-  if (start_ != nullptr && start_->is_open()) start_->write(incoming);
   return incoming;
 }
 

@@ -5,31 +5,38 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "rank/net/exchange.hpp"
-#include "rank/net/links/links.hpp"
+#include "common/links/links.hpp"
+#include "rank/net/links/eras.hpp"
 #include "rank/net/links/start_log.hpp"
 
 namespace troupe::rank_process {
+
+using net::LinkChannel;
+using net::LinkHub;
+using net::Links;
 
 /// Messages between groups of ranks, which are asked for by name. Any thread: one at a time.
 class LinkPost {
  public:
   /// `spins`: there are cores to spare, so that it looks for a moment before it sleeps.
-  LinkPost(LinkHub& hub, LinkChannel channel, bool spins)
-      : hub_(&hub), spins_(spins), links_(hub, channel) {}
+  LinkPost(LinkHub& hub, Eras& eras, LinkChannel channel, bool spins)
+      : hub_(&hub), eras_(&eras), spins_(spins), links_(hub, channel) {}
 
-  [[nodiscard]] const Peers& peers() const noexcept { return hub_->peers(); }
+  [[nodiscard]] const net::Peers& peers() const noexcept { return hub_->peers(); }
+  [[nodiscard]] const Eras& eras() const noexcept { return *eras_; }
   /// A message's name. What has been said in an era is heard in no other.
   struct Name {
-    Peers::Era era{};
+    Era era{};
     std::uint64_t group = 0;
     std::uint64_t call = 0;  ///< of that group, which all of its members count alike
     std::uint32_t part = 0;
   };
   void send(int rank, const Name& name, std::span<const std::byte> bytes);
   /// Waits for it. Once a rank has died that the era of the name does not know of:
-  /// Peers::interrupt.
+  /// Eras::interrupt().
   std::vector<std::byte> receive(int rank, const Name& name);
   /// The two at once. `outgoing` is not copied; what comes is put into `room`, where it can be.
   std::vector<std::byte> exchange(std::span<const std::byte> outgoing, int to, int from,
@@ -52,6 +59,7 @@ class LinkPost {
   bool look();
 
   LinkHub* hub_;
+  Eras* eras_;
   bool spins_;
   std::mutex mutex_;
   Links links_;
@@ -66,9 +74,18 @@ class LinkExchange final : public Exchange {
   /// or from renew() on; or not at all.
   enum class Renewal { at_once, when_asked, never };
   /// `ranks`: the members; this one is `own` of them. `group`: a number of theirs that no other
-  /// group has. `start`: what is heard while the rank starts; nullptr: it has.
+  /// group has.
   LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own, std::uint64_t group,
-               Renewal renewal, StartLog* start = nullptr);
+               Renewal renewal)
+      : LinkExchange(std::move(post), std::move(ranks), own, group, renewal, Start{}) {}
+  /// An exchange that ranks have while they start.
+  struct Start {
+    StartLog* log = nullptr;
+    /// Where the members are the ranks of one node: how many places that has; 0: they are all ranks.
+    int neighbours = 0;
+  };
+  LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own, std::uint64_t group,
+               Renewal renewal, Start start);
 
   void renew() override;
   void barrier() override { (void)gather({}); }
@@ -82,6 +99,8 @@ class LinkExchange final : public Exchange {
  private:
   /// The name of the next call, but for its part. Throws Exception (peer_lost).
   LinkPost::Name next();
+  /// What the rank's first process has heard in this call. `own`: what this one gives.
+  std::vector<std::vector<std::byte>> replay(std::span<const std::byte> own) const;
   /// The bytes that each member has given.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own);
   [[nodiscard]] int rank_of(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
@@ -91,9 +110,9 @@ class LinkExchange final : public Exchange {
   int own_;
   std::uint64_t group_;
   Renewal renewal_;
-  StartLog* start_;
+  Start start_;
   std::vector<std::uint32_t> incarnations_;  ///< of the members, when it was made
-  Peers::Era era_{};
+  Era era_{};
   std::uint64_t calls_ = 0;  ///< in this era
 };
 

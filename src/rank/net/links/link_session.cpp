@@ -1,68 +1,19 @@
 #include "rank/net/links/link_session.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
-#include <optional>
 #include <thread>
 
 #include <troupe/clock.hpp>
 
 #include "common/core/mix.hpp"
-#include "common/ipc/socket.hpp"
 #include "rank/net/links/link_bulk.hpp"
 #include "rank/net/links/link_messages.hpp"
 #include "rank/net/mpi/mpi_session.hpp"
 
 namespace troupe::rank_process {
 namespace {
-
-constexpr int kExitFailure = 1, kExitUsage = 2;  // as runtime.hpp has them
-
-/// A keeper's gifts to this process; the keeper's line outlives every session.
-struct FromKeeper {
-  keeper::Job job;
-  ipc::Socket line;
-  UniqueFd listener;
-  UniqueFd start;
-};
-
-UniqueFd inherited(int fd) {
-  (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  return UniqueFd(fd);
-}
-
-/// Once in the life of the process: children that it starts have no keeper.
-std::optional<FromKeeper>& from_keeper() {
-  static std::optional<FromKeeper> given = []() -> std::optional<FromKeeper> {
-    if (std::getenv(keeper::kEnvironment) == nullptr) return std::nullopt;
-    ::unsetenv(keeper::kEnvironment);
-    auto job = keeper::read_job(keeper::kJob);
-    if (!job.ok()) {
-      std::fprintf(stderr, "troupe: %s\n", job.error().message.c_str());
-      std::_Exit(kExitUsage);
-    }
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pollfd line{keeper::kLine, 0, 0};
-    if (::poll(&line, 1, 0) > 0) std::_Exit(kExitFailure);  // the keeper was gone before that
-    ::close(keeper::kJob);
-    return FromKeeper{std::move(*job), ipc::Socket(inherited(keeper::kLine)),
-                      inherited(keeper::kListener), inherited(keeper::kStart)};
-  }();
-  return given;
-}
-
-void tell_keeper(const keeper::FromRank& what) {
-  (void)from_keeper()->line.send(std::as_bytes(std::span(&what, 1)));
-}
 
 // Kinds of groups, beside those of Session::GroupTag.
 constexpr std::uint32_t kEveryone = 16, kNeighbours = 17, kClock = 18;
@@ -73,6 +24,11 @@ std::uint64_t number_of(std::uint32_t kind, std::uint32_t number, const std::vec
   mix.add(number);
   for (const int rank : ranks) mix.add(static_cast<std::uint64_t>(rank));
   return mix.value();
+}
+
+StartLog::Replay replay_of(std::uint32_t incarnation) {
+  if (incarnation == 0) return StartLog::Replay::nothing;
+  return keeper::moves(incarnation) == 0 ? StartLog::Replay::own : StartLog::Replay::others;
 }
 
 LinkChannel channel_of(Session::Channel channel) {
@@ -87,18 +43,15 @@ LinkChannel channel_of(Session::Channel channel) {
 
 }  // namespace
 
-bool LinkSession::has_keeper() {
-  return from_keeper().has_value();
-}
-
 std::unique_ptr<Session> LinkSession::open() {
-  return std::unique_ptr<Session>(new LinkSession(from_keeper()->job));
+  return std::unique_ptr<Session>(new LinkSession(KeeperLine::job()));
 }
 
 LinkSession::LinkSession(keeper::Job job)
-    : hub_(std::move(job), UniqueFd(::fcntl(from_keeper()->listener.get(), F_DUPFD_CLOEXEC, 3))),
-      start_(UniqueFd(::fcntl(from_keeper()->start.get(), F_DUPFD_CLOEXEC, 3)),
-             hub_.job().incarnation > 0),
+    : hub_(std::move(job), KeeperLine::listener()),
+      eras_(hub_.peers()),
+      line_(hub_),
+      start_(KeeperLine::start_log(), replay_of(hub_.job().incarnation)),
       end_(hub_, LinkChannel::end),
       ending_(hub_.rank(), hub_.size()) {
   const auto& card = hub_.job().card();
@@ -108,8 +61,8 @@ LinkSession::LinkSession(keeper::Job job)
             .local_size = card.local_size,
             .node = card.node};
   const bool spins = has_cores_to_spare(1);
-  hosts_ = std::make_shared<LinkPost>(hub_, LinkChannel::hosts, spins);
-  background_ = std::make_shared<LinkPost>(hub_, LinkChannel::background, false);
+  hosts_ = std::make_shared<LinkPost>(hub_, eras_, LinkChannel::hosts, spins);
+  background_ = std::make_shared<LinkPost>(hub_, eras_, LinkChannel::background, false);
   std::vector<int> all(static_cast<std::size_t>(size())), here;
   std::iota(all.begin(), all.end(), 0);
   std::copy_if(all.begin(), all.end(), std::back_inserter(here), [&](int rank) {
@@ -117,19 +70,23 @@ LinkSession::LinkSession(keeper::Job job)
   });
   using Renewal = LinkExchange::Renewal;
   everyone_ = std::make_unique<HostGroup>(
-      all, rank(), exchange(hosts_, all, rank(), kEveryone, 0, Renewal::at_once, &start_),
+      all, rank(), exchange(hosts_, all, rank(), kEveryone, 0, Renewal::at_once, {&start_, 0}),
       exchange(background_, all, rank(), kEveryone, 0, Renewal::when_asked));
+  // Not its local rank, which counts spare places, too.
+  const int among = static_cast<int>(std::find(here.begin(), here.end(), rank()) - here.begin());
   neighbours_ = std::make_unique<HostGroup>(
-      here, local_rank(),
-      exchange(hosts_, here, local_rank(), kNeighbours, 0, Renewal::at_once, &start_));
-  respawns_ = std::make_unique<LinkRespawns>(hub_, start_, *everyone_);
+      here, among,
+      exchange(hosts_, here, among, kNeighbours, 0, Renewal::at_once, {&start_, local_size()}));
+  one_node_ = hub_.job().several_hosts == 0;
+  respawns_ = std::make_unique<LinkRespawns>(
+      LinkRespawns::Parts{hub_, eras_, start_, line_, *everyone_});
 }
 
 LinkSession::~LinkSession() {
   neighbours_.reset();
   everyone_.reset();
   if (forsaken()) return;
-  tell_keeper(
+  KeeperLine::tell(
       {.kind = keeper::FromRank::Kind::goodbye, .status = status_, .time_ns = patience_.count()});
 }
 
@@ -137,44 +94,43 @@ std::unique_ptr<Exchange> LinkSession::exchange(const std::shared_ptr<LinkPost>&
                                                 const std::vector<int>& ranks, int own,
                                                 std::uint32_t kind, std::uint32_t number,
                                                 LinkExchange::Renewal renewal,
-                                                StartLog* start) const {
+                                                LinkExchange::Start start) const {
   return std::make_unique<LinkExchange>(post, ranks, own, number_of(kind, number, ranks), renewal,
                                         start);
 }
 
-void LinkRespawns::expect(int budget, std::chrono::nanoseconds window) {
+void LinkRespawns::expect() {
   expected_ = true;
-  tell_keeper(
-      {.kind = keeper::FromRank::Kind::respawn, .status = budget, .time_ns = window.count()});
+  KeeperLine::tell({.kind = keeper::FromRank::Kind::respawn});
 }
 
 void LinkRespawns::begin_run() {
   // The others have counted in another era what this rank has heard anew.
-  if (start_->is_open() && incarnation() > 0) everyone_->count_anew();
-  start_->close();
+  if (parts_.start.is_open() && incarnation() > 0) parts_.everyone.count_anew();
+  parts_.start.close();
 }
 
 void LinkRespawns::expect_no_more() {
-  if (expected_) tell_keeper({.kind = keeper::FromRank::Kind::leave, .status = 0, .time_ns = 0});
+  if (expected_) KeeperLine::tell({.kind = keeper::FromRank::Kind::leave});
 }
 
 bool LinkRespawns::learn(int rank, std::uint32_t incarnation) {
-  if (!hub_->peers().learn(rank, incarnation)) return false;
-  hub_->wake_all();
+  if (!parts_.hub.peers().learn(rank, incarnation)) return false;
+  parts_.hub.wake_all();
   return true;
 }
 
 void LinkRespawns::begin_era(std::uint32_t epoch, std::uint32_t deaths) {
-  hub_->peers().begin_era({epoch, deaths});
-  everyone_->count_anew();
+  parts_.eras.begin({epoch, deaths});
+  parts_.everyone.count_anew();
 }
 
 std::optional<std::array<std::uint64_t, 4>> LinkRespawns::secret() const {
   std::array<std::uint64_t, 4> secret{};
   for (std::size_t i = 0; i < secret.size(); ++i) {
     Mix mix;
-    for (const auto word : hub_->job().cookie) mix.add(word);
-    mix.add(static_cast<std::uint64_t>(hub_->rank()));
+    for (const auto word : parts_.hub.job().cookie) mix.add(word);
+    mix.add(static_cast<std::uint64_t>(parts_.hub.rank()));
     mix.add(i);
     secret[i] = mix.value();
   }
@@ -224,7 +180,7 @@ std::chrono::nanoseconds LinkSession::clock_offset() {
   for (int asking = 1; asking < size() && local_rank() == 0 && !start_.replays(); ++asking) {
     if (cards[static_cast<std::size_t>(asking)].local_rank != 0) continue;
     for (std::uint64_t trip = 0; trip < kTrips && (rank() == 0 || rank() == asking); ++trip) {
-      const auto era = hub_.peers().era();
+      const auto era = eras_.now();
       const LinkPost::Name ask{era, group, trip, 0}, answer{era, group, trip, 1};
       std::int64_t there = 0;
       if (rank() == 0) {
@@ -260,7 +216,7 @@ bool LinkSession::all_have_ended(std::chrono::nanoseconds limit) {
 }
 
 void LinkSession::abort(int status) {
-  tell_keeper({.kind = keeper::FromRank::Kind::abort, .status = status});
+  KeeperLine::tell({.kind = keeper::FromRank::Kind::abort, .status = status});
   std::this_thread::sleep_for(std::chrono::seconds(60));  // the launcher ends this process
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
+#include "rank/net/links/keeper_line.hpp"
 #include "rank/net/links/link_exchange.hpp"
 #include "rank/net/links/parting.hpp"
 #include "rank/net/session.hpp"
@@ -12,38 +14,48 @@ namespace troupe::rank_process {
 /// The respawns of ranks that keepers have started.
 class LinkRespawns final : public Respawns {
  public:
-  /// `everyone`: all ranks.
-  LinkRespawns(LinkHub& hub, StartLog& start, const HostGroup& everyone)
-      : hub_(&hub), start_(&start), everyone_(&everyone) {}
+  /// The parts of the session that it works on. `everyone`: all ranks.
+  struct Parts {
+    LinkHub& hub;
+    Eras& eras;
+    StartLog& start;
+    KeeperLine& line;
+    const HostGroup& everyone;
+  };
+  explicit LinkRespawns(const Parts& parts) : parts_(parts) {}
 
-  [[nodiscard]] std::uint32_t incarnation() const override { return hub_->job().incarnation; }
-  void expect(int budget, std::chrono::nanoseconds window) override;
+  [[nodiscard]] std::uint32_t incarnation() const override { return parts_.hub.job().incarnation;
+  }
+  void expect() override;
   void expect_no_more() override;
   [[nodiscard]] bool expected() const override { return expected_; }
   void begin_run() override;
   bool learn(int rank, std::uint32_t incarnation) override;
   [[nodiscard]] std::uint32_t incarnation_of(int rank) const override {
-    return hub_->peers().incarnation(rank);
+    return parts_.hub.peers().incarnation(rank);
   }
-  [[nodiscard]] std::uint32_t deaths() const override { return hub_->peers().deaths(); }
+  [[nodiscard]] std::uint32_t deaths() const override { return parts_.hub.peers().deaths(); }
+  [[nodiscard]] std::optional<std::string> host_of(int rank) const override {
+    return parts_.hub.card_of(rank).host.data();
+  }
+  [[nodiscard]] std::optional<int> node_of(int rank) const override {
+    return parts_.hub.card_of(rank).node;
+  }
+  void release(std::function<void()> kept) override { parts_.line.release(std::move(kept)); }
   void begin_era(std::uint32_t epoch, std::uint32_t deaths) override;
   void set_interruption(std::function<Error()> interruption) override {
-    hub_->peers().set_interruption(std::move(interruption));
+    parts_.eras.set_interruption(std::move(interruption));
   }
   [[nodiscard]] std::optional<std::array<std::uint64_t, 4>> secret() const override;
 
  private:
-  LinkHub* hub_;
-  StartLog* start_;
-  const HostGroup* everyone_;
+  Parts parts_;
   std::atomic<bool> expected_{false};
 };
 
 /// A session that speaks TCP: of a rank that a keeper has started. MPI is the keeper's.
 class LinkSession final : public Session {
  public:
-  /// True if a keeper has started this process.
-  [[nodiscard]] static bool has_keeper();
   static std::unique_ptr<Session> open();
   ~LinkSession() override;
 
@@ -64,9 +76,11 @@ class LinkSession final : public Session {
                                                    const std::vector<int>& ranks, int own,
                                                    std::uint32_t kind, std::uint32_t number,
                                                    LinkExchange::Renewal renewal,
-                                                   StartLog* start = nullptr) const;
+                                                   LinkExchange::Start start = {}) const;
 
   LinkHub hub_;
+  Eras eras_;
+  KeeperLine line_;
   StartLog start_;
   std::shared_ptr<LinkPost> hosts_, background_;
   Links end_;

@@ -3,9 +3,13 @@
 #include <cstdint>
 #include <set>
 
-#include "rank/net/links/links.hpp"
+#include "common/links/links.hpp"
 
 namespace troupe::rank_process {
+
+using net::LinkChannel;
+using net::LinkHub;
+using net::Links;
 
 /// All ranks leave together: what one of them has sent before can be received by then. A barrier by
 /// dissemination: in round k each tells the one that is 2^k behind it (D. Hensgen, R. Finkel, U.

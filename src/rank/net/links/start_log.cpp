@@ -9,7 +9,7 @@ namespace troupe::rank_process {
 
 bool StartLog::replays() const noexcept {
   struct stat about {};
-  return is_open() && replays_ && ::fstat(fd_.get(), &about) == 0 &&
+  return is_open() && replay_ != Replay::nothing && ::fstat(fd_.get(), &about) == 0 &&
          static_cast<std::size_t>(about.st_size) > at_;
 }
 

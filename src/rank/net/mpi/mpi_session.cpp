@@ -76,6 +76,7 @@ std::unique_ptr<Session> MpiSession::open(int* argc, char*** argv) {
   std::iota(ranks.begin(), ranks.end(), 0);
   session->everyone_ = std::make_unique<HostGroup>(
       std::move(ranks), place.rank, duplicate(MPI_COMM_WORLD), duplicate(MPI_COMM_WORLD));
+  session->one_node_ = place.local_size == place.size;
   place.node = place.rank;
   MPI_Bcast(&place.node, 1, MPI_INT, 0, comms.node);
   std::vector<int> here(static_cast<std::size_t>(place.local_size));

@@ -2,18 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 
-#include <troupe/error.hpp>
-
-namespace troupe::rank_process {
+namespace troupe::net {
 
 /// The newest incarnation of each rank, as far as this rank has heard. Any thread.
 ///
-/// When a rank has died and another process has taken its number, what is on its way between the
-/// living and the dead must reach nobody, and exchanges that were waiting for it end.
+/// When a rank has died and another process has taken its number, messages between the living and
+/// the dead must reach nobody.
 class Peers {
  public:
   static constexpr std::uint32_t kUnknown = UINT32_MAX;
@@ -41,37 +37,6 @@ class Peers {
   /// How many deaths this rank has heard of.
   [[nodiscard]] std::uint32_t deaths() const noexcept { return deaths_; }
 
-  /// Exchanges of the program belong to an era: the epoch in which the last ranks that had died
-  /// were back. Those that began before the newest of so many deaths end.
-  struct Era {
-    std::uint32_t epoch = 0;
-    std::uint32_t deaths = 0;
-  };
-  [[nodiscard]] Era era() const {
-    const std::lock_guard lock(mutex_);
-    return era_;
-  }
-  void begin_era(Era era) {
-    const std::lock_guard lock(mutex_);
-    era_ = era;
-  }
-  /// The error that is thrown where an exchange ends so.
-  void set_interruption(std::function<Error()> interruption) {
-    const std::lock_guard lock(mutex_);
-    interruption_ = std::move(interruption);
-  }
-  [[noreturn]] void interrupt() const {
-    std::function<Error()> interruption;
-    {
-      const std::lock_guard lock(mutex_);
-      interruption = interruption_;
-    }
-    const auto error =
-        interruption ? interruption() : Error{Errc::world_reformed, 0, "a rank has died"};
-    if (error.code == Errc::world_reformed) throw Exception(error);
-    throw CollectiveException(error);
-  }
-
  private:
   std::atomic<std::uint32_t>& at(int rank) const noexcept {
     return newest_[static_cast<std::size_t>(rank)];
@@ -79,9 +44,6 @@ class Peers {
 
   std::unique_ptr<std::atomic<std::uint32_t>[]> newest_;
   std::atomic<std::uint32_t> deaths_{0};
-  mutable std::mutex mutex_;
-  Era era_;
-  std::function<Error()> interruption_;
 };
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

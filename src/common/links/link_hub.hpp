@@ -10,9 +10,9 @@
 #include "common/ipc/doorbell.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "common/keeper/job.hpp"
-#include "rank/net/links/peers.hpp"
+#include "common/links/peers.hpp"
 
-namespace troupe::rank_process {
+namespace troupe::net {
 
 class Links;
 
@@ -39,7 +39,12 @@ class LinkHub {
   LinkHub(const LinkHub&) = delete;
   LinkHub& operator=(const LinkHub&) = delete;
 
+  /// As it was when this process started.
   [[nodiscard]] const keeper::Job& job() const noexcept { return job_; }
+  /// The rank is at another place now. Any thread.
+  void move(int rank, const keeper::Card& card);
+  /// The place of a rank, as far as is known here. Any thread.
+  [[nodiscard]] keeper::Card card_of(int rank) const;
   [[nodiscard]] int rank() const noexcept { return job_.rank; }
   [[nodiscard]] int size() const noexcept { return job_.size(); }
   [[nodiscard]] Peers& peers() noexcept { return peers_; }
@@ -57,7 +62,7 @@ class LinkHub {
     UniqueFd socket;
     std::vector<std::byte> introduction;
   };
-  /// Errors: io.
+  /// Errors: io; would_block if nobody knows yet where the rank is.
   [[nodiscard]] Result<Outgoing> connect(int rank, LinkChannel channel) const;
 
  private:
@@ -93,10 +98,11 @@ class LinkHub {
   Peers peers_;
   UniqueFd listener_;
   ipc::Doorbell stop_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::vector<keeper::Card> cards_;  ///< by rank
   std::array<Links*, kLinkChannels> links_{};
   std::array<std::vector<Arrival>, kLinkChannels> early_;  ///< for Links that are not there yet
   std::thread thread_;
 };
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

@@ -1,11 +1,11 @@
-#include "rank/net/links/addresses.hpp"
+#include "common/links/addresses.hpp"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 #include <span>
 
-namespace troupe::rank_process {
+namespace troupe::net {
 namespace {
 
 std::span<const keeper::NetworkAddress> addresses(const keeper::Card& card) {
@@ -39,4 +39,4 @@ sockaddr_in address_of(const keeper::Card& to, const keeper::Card& from) {
   return address;
 }
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

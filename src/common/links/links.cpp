@@ -1,4 +1,4 @@
-#include "rank/net/links/links.hpp"
+#include "common/links/links.hpp"
 
 #include <linux/sockios.h>
 #include <poll.h>
@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
 
-namespace troupe::rank_process {
+namespace troupe::net {
 namespace {
 
 constexpr std::size_t kBuffer = 64 * 1024;    ///< what is read at once of small messages
@@ -78,20 +79,38 @@ Links::Out& Links::out_to(int rank) {
   out = std::make_unique<Out>();
   out->rank = rank;
   out->incarnation = incarnation;
-  auto made = hub_->connect(rank, channel_);
+  connect(*out);
+  return *out;
+}
+
+void Links::connect(Out& out) {
+  out.watched = true;  // until it is connected
+  auto made = hub_->connect(out.rank, channel_);
+  out.waits_for_address = made.code() == Errc::would_block;
+  if (out.waits_for_address) return;
   if (!made.ok()) {
-    out->broken = true;
-    log::warn("net", "rank {} cannot be reached: {}", rank, made.error().to_string());
-    return *out;
+    log::warn("net", "rank {} cannot be reached: {}", out.rank, made.error().to_string());
+    return drop(out);
   }
-  out->socket = std::move(made->socket);
-  out->introduction = std::move(made->introduction);
-  out->watched = true;  // until it is connected
+  out.socket = std::move(made->socket);
+  out.introduction = std::move(made->introduction);
   epoll_event event{};
   event.events = EPOLLRDHUP | EPOLLOUT;
-  event.data.ptr = static_cast<End*>(out.get());
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, out->socket.get(), &event);
-  return *out;
+  event.data.ptr = static_cast<End*>(&out);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, out.socket.get(), &event);
+}
+
+void Links::renew() {
+  const auto& peers = hub_->peers();
+  for (auto& [rank, out] : out_) {
+    if (out->broken) continue;
+    if (peers.is_old(rank, out->incarnation)) {
+      drop(*out);
+    } else if (out->waits_for_address) {
+      connect(*out);
+    }
+  }
+  std::erase_if(in_, [&](const auto& in) { return peers.is_old(in->rank, in->incarnation); });
 }
 
 void Links::send(int rank, Head head, std::vector<std::byte> bytes) {
@@ -169,6 +188,7 @@ void Links::drop(Out& out) {
   if (out.broken) return;
   out.broken = true;
   out.socket.reset();
+  gone_.push_back(out.rank);
   sending_ -= out.queue.size();
   const auto queue = std::exchange(out.queue, {});
   for (const auto& message : queue) {
@@ -178,7 +198,7 @@ void Links::drop(Out& out) {
 
 void Links::forget(int rank) {
   const auto out = out_.find(rank);
-  if (out == out_.end() || out->second->queue.empty()) return;
+  if (out == out_.end() || (out->second->queue.empty() && !out->second->broken)) return;
   drop(*out->second);
   out_.erase(out);
 }
@@ -249,6 +269,7 @@ bool Links::take(In& in, const Taker& taker) {
 
 bool Links::look(const Taker& taker) {
   progress_ = false;
+  bool woken = false;
   std::array<epoll_event, 64> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -256,9 +277,13 @@ bool Links::look(const Taker& taker) {
     auto* const end = static_cast<End*>(event.data.ptr);
     if (end == nullptr) {
       take_adopted();
+      woken = true;
     } else if (end->incoming) {
       auto& in = static_cast<In&>(*end);
-      if (!take(in, taker)) in.socket.reset();
+      if (!take(in, taker)) {
+        in.socket.reset();
+        gone_.push_back(in.rank);
+      }
     } else {
       auto& out = static_cast<Out&>(*end);
       if ((event.events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) {
@@ -268,7 +293,11 @@ bool Links::look(const Taker& taker) {
       }
     }
   }
+  if (woken) renew();
   if (count > 0) std::erase_if(in_, [](const auto& in) { return !in->socket; });
+  for (const int rank : std::exchange(gone_, {})) {
+    if (taker.gone) taker.gone(rank);
+  }
   return progress_;
 }
 
@@ -288,4 +317,4 @@ bool Links::delivered() const {
   });
 }
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

@@ -1,4 +1,4 @@
-#include "rank/net/links/link_hub.hpp"
+#include "common/links/link_hub.hpp"
 
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -10,10 +10,10 @@
 
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
-#include "rank/net/links/addresses.hpp"
-#include "rank/net/links/links.hpp"
+#include "common/links/addresses.hpp"
+#include "common/links/links.hpp"
 
-namespace troupe::rank_process {
+namespace troupe::net {
 namespace {
 
 /// Who has not said by then who it is does not belong to the job.
@@ -32,6 +32,7 @@ LinkHub::LinkHub(keeper::Job job, UniqueFd listener)
       peers_(job_.size(), job_.incarnation == 0),
       listener_(std::move(listener)),
       stop_(ipc::Doorbell::create().take()),
+      cards_(job_.cards),
       thread_([this] { run(); }) {}
 
 LinkHub::~LinkHub() {
@@ -55,6 +56,21 @@ void LinkHub::wake_all() {
   }
 }
 
+void LinkHub::move(int rank, const keeper::Card& card) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& known = cards_[static_cast<std::size_t>(rank)];
+    if (card.moves <= known.moves) return;
+    known = card;
+  }
+  wake_all();
+}
+
+keeper::Card LinkHub::card_of(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return cards_[static_cast<std::size_t>(rank)];
+}
+
 void LinkHub::detach(LinkChannel channel) {
   const std::lock_guard lock(mutex_);
   links_[static_cast<std::size_t>(channel)] = nullptr;
@@ -64,7 +80,11 @@ Result<LinkHub::Outgoing> LinkHub::connect(int rank, LinkChannel channel) const 
   Outgoing made{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
   if (!made.socket) return ipc::system_error("socket");
   send_at_once(made.socket.get());
-  const auto address = address_of(job_.cards[static_cast<std::size_t>(rank)], job_.card());
+  const auto newest = peers_.incarnation(rank);
+  const auto card = card_of(rank);
+  if (newest != Peers::kUnknown && keeper::moves(newest) > card.moves)
+    return Error{Errc::would_block, 0, "its keeper has not said where it is"};
+  const auto address = address_of(card, job_.card());
   if (::connect(made.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
           0 &&
       errno != EINPROGRESS)
@@ -143,4 +163,4 @@ void LinkHub::introduce(const Introduction& who, UniqueFd socket) {
   }
 }
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

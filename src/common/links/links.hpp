@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/ipc/doorbell.hpp"
-#include "rank/net/links/link_hub.hpp"
+#include "common/links/link_hub.hpp"
 
-namespace troupe::rank_process {
+namespace troupe::net {
 
 /// TCP connections of one channel from this rank to others, made when they are first needed, and
 /// from others to this one. Each carries messages one way; those from one rank to another arrive in
@@ -40,6 +40,8 @@ class Links {
         arrived;
     /// Where a message shall go; nullptr: into a vector. Empty: all of them.
     std::function<std::byte*(int rank, const Head& head)> place{};
+    /// A connection from that rank, or to it, has ended by itself.
+    std::function<void(int rank)> gone{};
   };
 
   Links(LinkHub& hub, LinkChannel channel);
@@ -51,12 +53,15 @@ class Links {
   void send(int rank, Head head, std::vector<std::byte> bytes);
   /// `data` must not change until `sent` is called, in look() or send().
   void send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent);
-  /// Drops the messages to that rank that wait for their turn. Later ones take another connection.
+  /// Drops the messages to that rank that wait for their turn. Later ones take another connection,
+  /// also if the one that there was has ended.
   void forget(int rank);
   /// Moves what can be moved now. True if something has come, or gone.
   bool look(const Taker& taker);
   /// Sleeps until look() would do something, wake() is called, or the time is over.
   void wait(std::chrono::nanoseconds limit) const;
+  /// Readable when look() would do something.
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   /// Ends wait(). Any thread.
   void wake() const { bell_.ring(); }
   /// Something has not been given to the system yet.
@@ -86,6 +91,7 @@ class Links {
     std::size_t done = 0;  ///< bytes of the introduction and of the first message that are gone
     bool watched = false;  ///< look() is told when there is room
     bool broken = false;
+    bool waits_for_address = false;
   };
   struct In : End {
     std::vector<std::byte> buffer;   ///< what came and is not looked at …
@@ -98,6 +104,9 @@ class Links {
   };
 
   Out& out_to(int rank);
+  void connect(Out& out);
+  /// Lets go what leads to processes that are no more, and connects what waited for an address.
+  void renew();
   void push(Out& out);
   void drop(Out& out);
   void watch(Out& out, bool room);
@@ -111,6 +120,7 @@ class Links {
   ipc::Doorbell bell_;
   std::map<int, std::unique_ptr<Out>> out_;
   std::vector<std::unique_ptr<In>> in_;
+  std::vector<int> gone_;    ///< see Taker
   std::size_t sending_ = 0;  ///< messages in queues
   bool progress_ = false;
 
@@ -118,4 +128,4 @@ class Links {
   std::vector<std::unique_ptr<In>> adopted_;
 };
 
-}  // namespace troupe::rank_process
+}  // namespace troupe::net

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "common/ipc/doorbell.hpp"
+#include "common/keeper/job.hpp"
+#include "common/links/link_hub.hpp"
+
+namespace troupe::rank_process {
+
+/// The line to the keeper that has started this process. It is the process's, and outlives every
+/// session; while a KeeperLine lives it answers the keeper, on a thread of its own.
+class KeeperLine {
+ public:
+  /// A keeper has started this process. The first call of a process that waits at a spare place
+  /// returns when it has become a rank, or not at all.
+  [[nodiscard]] static bool is_there();
+  [[nodiscard]] static const keeper::Job& job();
+  /// Duplicates of the keeper's gifts.
+  [[nodiscard]] static UniqueFd listener();
+  [[nodiscard]] static UniqueFd start_log();
+  static void tell(const keeper::FromRank& what);
+
+  /// Tells the hub which ranks have gone to other places.
+  explicit KeeperLine(net::LinkHub& hub);
+  ~KeeperLine();
+  KeeperLine(const KeeperLine&) = delete;
+  KeeperLine& operator=(const KeeperLine&) = delete;
+
+  /// Asks for another place. `kept`: there is none; called on the thread of the line. Any thread.
+  void release(std::function<void()> kept);
+
+ private:
+  void run();
+
+  net::LinkHub* hub_;
+  ipc::Doorbell stop_;
+  std::mutex mutex_;
+  std::function<void()> kept_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::rank_process
