@@ -1,22 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <troupe/config.hpp>
 #include <troupe/lib/fault_kind.hpp>
+#include <troupe/recovery.hpp>
 
 namespace troupe {
 
 /// A fault that a program is told to let a device host suffer: one value of its option --fault. In
 /// this order it has the kind, when it strikes (an iteration, or a phase of a recovery), and the
-/// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing; with
-/// the kind rank it is the rank's process that dies (--on-rank-loss respawn).
+/// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing. With
+/// the kinds of RankDeath (rank, node, stop) the rank's own process is struck (--on-rank-loss
+/// respawn).
 struct OrderedFault {
   memory::FaultKind kind{};
   bool failing_gpu = false;
-  bool rank_dies = false;
+  std::optional<RankDeath> death{};
   std::int64_t iteration = -1;  ///< -1: in `phase`
   std::string phase;            ///< as World::inject_in_phase has it
   int rank = 0;

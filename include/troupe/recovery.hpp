@@ -48,4 +48,15 @@ inline constexpr std::string_view kRecoveryPhases[] = {
 #include <troupe/recovery.def>
 };
 
+/// How the process of a rank ends, for tests and drills.
+enum class RankDeath : std::uint8_t {
+  rank,  ///< it is killed
+  node,  ///< the keeper that has started it is killed with it, as if the node were lost
+  stop   ///< it is stopped (SIGSTOP), and does not answer any more
+};
+constexpr const char* to_string(RankDeath death) noexcept {
+  constexpr const char* kNames[] = {"rank", "node", "stop"};
+  return kNames[static_cast<int>(death)];
+}
+
 }  // namespace troupe

@@ -217,8 +217,8 @@ class World : public Collectives {
   /// Orders a fault of this rank's device host for when it enters that phase (one of
   /// kRecoveryPhases) of a recovery: for tests and drills. False if there is no such phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
-  /// Likewise the death of this rank's process.
-  bool inject_death_in_phase(const std::string& phase);
+  /// Likewise the end of this rank's process.
+  bool inject_death_in_phase(RankDeath death, const std::string& phase);
   /// How often the process of this rank has died and another one was started in its place
   /// (--on-rank-loss respawn).
   [[nodiscard]] int deaths_of_rank() const;

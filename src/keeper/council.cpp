@@ -96,7 +96,7 @@ void Council::tick(TimePoint now) {
       if (now - probed_ > options_.wait) {
         probed_ = now;
         for (int place = 0; place < options_.place; ++place) {
-          if (!applied_.is_lost(place)) actions_->send(place, Report{0, own().state, own().status});
+          if (!applied_.is_lost(place)) actions_->send(place, own_report(0));
         }
       }
       try_to_lead(now);
@@ -147,6 +147,7 @@ void Council::on(int from, const Report& said, TimePoint now) {
   its.reported = now;
   its.state = said.state;
   its.status = said.status;
+  its.deaths = said.deaths;
   highest_ = std::max(highest_, said.term);
   switch (role_) {
     case Role::leading:
@@ -187,7 +188,7 @@ void Council::on(int from, const Here& said, TimePoint now) {
     apply();
   } else if (accepted_.number < said.committed) {
     // The connection that would have brought it broke.
-    actions_->send(from, Report{0, own().state, own().status});
+    actions_->send(from, own_report(0));
   }
 }
 
@@ -365,7 +366,8 @@ void Council::judge(TimePoint now) {
     }
     if (!is_lost) insert_sorted(next.spent, seat.place);
     its.releases = false;
-    seat = {other, seat.moves + 1};
+    seat = {other, seat.moves + 1, seat.deaths + its.deaths + 1};
+    peer(other).deaths = 0;
   }
   if (!next.says_the_same_as(accepted_)) propose(std::move(next));
 }
@@ -450,10 +452,14 @@ void Council::on(int, const Expelled&, TimePoint) {
 
 // Following
 
+Report Council::own_report(std::uint64_t term) const {
+  return {term, own().state, own().status, own().deaths};
+}
+
 void Council::report() {
   if (leader_ == options_.place) return;
   const auto& its = own();
-  actions_->send(leader_, Report{role_ == Role::following ? term_ : 0, its.state, its.status});
+  actions_->send(leader_, own_report(role_ == Role::following ? term_ : 0));
   const int rank = applied_.rank_at(options_.place);
   if (its.releases && rank >= 0)
     actions_->send(leader_, Release{applied_.seats[static_cast<std::size_t>(rank)].moves});

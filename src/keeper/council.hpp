@@ -73,6 +73,8 @@ class Council {
 
   /// The state of the rank here has changed.
   void set_state(RankState state, int status, TimePoint now);
+  /// The process of the rank here has died, and another is started.
+  void note_death() { ++peer(options_.place).deaths; }
   /// The rank here cannot go on at this place. Answered by seat() or keep_rank().
   void release(TimePoint now);
   /// All ranks are to end at once, this one too.
@@ -90,6 +92,7 @@ class Council {
     std::optional<TimePoint> reported{};  ///< its newest Report to this keeper
     RankState state = RankState::none;
     int status = 0;
+    std::uint32_t deaths = 0;
     bool promised = false;        ///< in the term that this keeper prepares
     std::uint64_t acknowledged = 0;  ///< the newest roster of the term that it has accepted
     bool releases = false;        ///< it has asked to be rid of its rank
@@ -125,6 +128,7 @@ class Council {
   // As one that follows.
 
   void report();
+  [[nodiscard]] council::Report own_report(std::uint64_t term) const;
   void follow(int leader, std::uint64_t term);
   /// Turns to this keeper, which might lead.
   void look_at(int place, TimePoint now);

@@ -15,7 +15,8 @@ namespace troupe::keeper {
 /// The place of a rank.
 struct Seat {
   std::int32_t place = 0;
-  std::uint32_t moves = 0;  ///< how often the rank has been given to another place
+  std::uint32_t moves = 0;   ///< how often the rank has been given to another place
+  std::uint32_t deaths = 0;  ///< of the rank's processes at its places before
 
   friend bool operator==(const Seat&, const Seat&) = default;
 };
@@ -54,7 +55,8 @@ namespace council {
 struct Report {
   std::uint64_t term = 0;  ///< of the leader that it follows; 0: it looks for one
   RankState state = RankState::none;
-  std::int32_t status = 0;  ///< ended: the exit status
+  std::int32_t status = 0;   ///< ended: the exit status
+  std::uint32_t deaths = 0;  ///< of the rank's processes here
 };
 /// To all: this keeper leads. Term 0: it might lead, and wants to be told who else lives.
 struct Here {

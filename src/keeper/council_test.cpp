@@ -206,10 +206,10 @@ TEST(Council, ADeadPlacesRankGoesToASpareOne) {
     job.kill(dead);
     job.run(kSettled);
     EXPECT_EQ(job.newest().lost, std::vector<std::int32_t>{dead});
-    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(dead)], (Seat{4, 1}));
+    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(dead)], (Seat{4, 1, 1}));
     job.kill(4);
     job.run(kSettled);
-    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(dead)], (Seat{5, 2}));
+    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(dead)], (Seat{5, 2, 2}));
     for (int place = 0; place < 6; ++place)
       EXPECT_EQ(job.goes_on(place), place != dead && place != 4);
   }
@@ -226,7 +226,7 @@ TEST(Council, ACutCableIsSilence) {
   EXPECT_TRUE(job.newest().lost.empty()) << "the cable was in again in time";
   job.cut({0});
   job.run(kSettled);
-  EXPECT_EQ(job.newest().seats[0], (Seat{3, 1}));
+  EXPECT_EQ(job.newest().seats[0], (Seat{3, 1, 1}));
   EXPECT_TRUE(job.at(0).ended);
   EXPECT_EQ(job.at(0).status, Council::kExitRequeue);
   job.heal();
@@ -265,7 +265,7 @@ TEST(Council, OfTwoHalvesThatWithTheFirstPlaceGoesOn) {
   job.run(2 * kSettled);
   EXPECT_TRUE(job.goes_on(0) && job.goes_on(2));
   EXPECT_FALSE(job.goes_on(1) || job.goes_on(3));
-  EXPECT_EQ(job.newest().seats[1], (Seat{2, 1}));
+  EXPECT_EQ(job.newest().seats[1], (Seat{2, 1, 1}));
 }
 
 TEST(Council, ARankWhosePlaceIsOfNoUseMoves) {
@@ -274,7 +274,7 @@ TEST(Council, ARankWhosePlaceIsOfNoUseMoves) {
     job.run(kWait);
     job.at(place).council.release(job.now());
     job.run(kWait);
-    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(place)], (Seat{2, 1}));
+    EXPECT_EQ(job.newest().seats[static_cast<std::size_t>(place)], (Seat{2, 1, 1}));
     EXPECT_EQ(job.newest().spent, std::vector<std::int32_t>{place});
     EXPECT_TRUE(job.goes_on(place)) << "its keeper still votes";
     job.at(2).council.release(job.now());

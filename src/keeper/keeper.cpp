@@ -271,6 +271,8 @@ void Keeper::conclude() {
   if (end.si_code != CLD_EXITED) {
     if (may_start_again(status)) {
       ++job_.incarnation;
+      ++job_.deaths;
+      council_->note_death();
       return start();
     }
     if (ending_) return;
@@ -318,13 +320,15 @@ void Keeper::seat(const Roster& roster) {
     job_.rank = Job::kSpare;
     set_state(RankState::none);
   } else if (!has_rank() && mine >= 0) {
-    take(mine, seats_[static_cast<std::size_t>(mine)].moves);
+    take(mine);
   }
 }
 
-void Keeper::take(int rank, std::uint32_t moves) {
+void Keeper::take(int rank) {
+  const auto& seat = seats_[static_cast<std::size_t>(rank)];
   job_.rank = rank;
-  job_.incarnation = incarnation_of(moves, 0);
+  job_.incarnation = incarnation_of(seat.moves, 0);
+  job_.deaths = seat.deaths;
   is_replaceable_ = true;
   say("rank " + std::to_string(rank) + " goes on here, on " +
       places_.cards[static_cast<std::size_t>(places_.rank)].host.data());

@@ -55,7 +55,7 @@ class Keeper final : Council::Actions {
 
   // A rank for a spare place
 
-  void take(int rank, std::uint32_t moves);
+  void take(int rank);
   /// Asks another place for what ranks have heard while they started.
   void ask_for_log(TimePoint now);
   void answer_log(int place);

@@ -108,13 +108,13 @@ bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   if (known) core_->status().faults().order(kind, *known);
   return known.has_value();
 }
-bool World::inject_death_in_phase(const std::string& phase) {
+bool World::inject_death_in_phase(RankDeath death, const std::string& phase) {
   const auto known = phase_of(phase);
-  if (known) core_->status().faults().order_death(*known);
+  if (known) core_->status().faults().order(death, *known);
   return known.has_value();
 }
 int World::deaths_of_rank() const {
-  return static_cast<int>(core_->mpi().respawns().incarnation());
+  return static_cast<int>(core_->mpi().respawns().own_deaths());
 }
 
 std::vector<HealthEvent> World::health_events() const {

@@ -20,11 +20,15 @@ Json struck(int ranks, const Arguments& faults) {
   return report;
 }
 
-/// How many recoveries there were from the death of a process.
+/// How many recoveries of that kind there were.
+int count(const Json& report, const std::string& kind) {
+  int found = 0;
+  for (const auto& recovery : report["recoveries"]) found += recovery["kind"] == kind ? 1 : 0;
+  return found;
+}
+/// From the death of a process.
 int deaths(const Json& report) {
-  int count = 0;
-  for (const auto& recovery : report["recoveries"]) count += recovery["kind"] == "rank" ? 1 : 0;
-  return count;
+  return count(report, "rank");
 }
 
 TEST(Respawn, AnyRankMayDie) {
@@ -72,6 +76,57 @@ TEST(Respawn, InEachPhaseOfARecovery) {
   }
 }
 
+/// A process that is stopped answers nobody. It is ended, and has died like any other.
+TEST(Respawn, ARankThatIsStopped) {
+  const int ranks = ranks_here(3);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  for (const int rank : {0, ranks - 1}) {
+    SCOPED_TRACE(rank);
+    const Scratch scratch;
+    const auto file = scratch.file("report.json");
+    Job job(ranks, kProblem + kRespawn +
+                       Arguments{"--rank-silence", "1s", "--fault",
+                                 "stop@90:" + std::to_string(rank), "--json", file, "--log-level",
+                                 "error"});
+    EXPECT_EQ(job.wait(), 0) << job.err();
+    EXPECT_NE(job.err().find("rank " + std::to_string(rank) + " has not answered for 1"),
+              std::string::npos)
+        << job.err();
+    EXPECT_TRUE(job.nothing_left());
+    const auto report = Json::parse(read_file(file));
+    EXPECT_TRUE(report["right"]);
+    EXPECT_EQ(deaths(report), 1);
+  }
+}
+
+/// A rank whose GPU is lost for good, or says that it is failing, goes to a spare place: the same
+/// number of ranks, the same result. Where there is none, it is as without spare places.
+TEST(Respawn, ARankWhoseGpuIsLostGoesToASparePlace) {
+  const int ranks = ranks_here(4) - 1;
+  if (ranks < 2) GTEST_SKIP() << "no place to spare, or nobody has a copy";
+  const auto undisturbed = report_of(ranks, kProblem);
+  const std::pair<std::string, Arguments> cases[] = {
+      {"device-failure@90:0", {}}, {"failing-gpu@90:1", {"--on-health", "replace"}}};
+  for (const auto& [fault, options] : cases) {
+    SCOPED_TRACE(fault);
+    const Scratch scratch;
+    const auto file = scratch.file("report.json");
+    Job job(ranks + 1, kProblem + kRespawn + options +
+                           Arguments{"--spares", "1", "--fault", fault, "--json", file,
+                                     "--log-level", "error"});
+    EXPECT_EQ(job.wait(), 0) << job.err();
+    EXPECT_TRUE(job.nothing_left());
+    const auto report = Json::parse(read_file(file));
+    EXPECT_TRUE(report["right"]);
+    EXPECT_EQ(report["largest_error"], undisturbed["largest_error"]);
+    EXPECT_EQ(count(report, "node"), 1);
+  }
+  Job job(ranks, kProblem + kRespawn +
+                     Arguments{"--fault", "device-failure@90:0", "--log-level", "error"});
+  EXPECT_EQ(job.wait(), 1) << job.err();  // no state is on disk
+  EXPECT_TRUE(job.nothing_left());
+}
+
 TEST(Respawn, MoreDeathsThanTheBudgetEndTheJob) {
   const int ranks = ranks_here(2);
   Job job(ranks, kProblem + kRespawn +
@@ -95,6 +150,8 @@ TEST(Respawn, WhatItCannotGoTogetherWith) {
       {{"--on-rank-loss", "respawn", "--partner", "off"}, "partner = on"},
       {{"--on-rank-loss", "respawn", "--on-loss", "shrink"}, "on-loss = shrink"},
       {{"--on-rank-loss", "respawn", "--rehearse"}, "rehearse"},
+      {{"--spares", "1"}, "on-rank-loss = respawn"},
+      {{"--on-rank-loss", "respawn", "--on-health", "replace"}, "wants spares"},
       {{"--on-rank-loss", "perhaps"}, "on-rank-loss"}};
   expect_refusals(cases);
 }

@@ -19,6 +19,13 @@ bool whole_number(std::string_view text, std::int64_t& value) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
+std::optional<RankDeath> rank_death(std::string_view name) {
+  for (const auto death : {RankDeath::rank, RankDeath::node, RankDeath::stop}) {
+    if (name == to_string(death)) return death;
+  }
+  return std::nullopt;
+}
+
 Result<OrderedFault> parse_fault(const std::string& text) {
   const auto wrong = [&](const std::string& why) {
     return Error{Errc::invalid, 0,
@@ -30,11 +37,11 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   const auto name = text.substr(0, at);
   const auto kind = memory::fault_kind(name);
   fault.failing_gpu = name == "failing-gpu";
-  fault.rank_dies = name == "rank";
-  if (!kind && !fault.failing_gpu && !fault.rank_dies) {
+  fault.death = rank_death(name);
+  if (!kind && !fault.failing_gpu && !fault.death) {
     return wrong(
         fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, rank, "
-                    "illegal-address, trap, assert, misaligned)",
+                    "node, stop, illegal-address, trap, assert, misaligned)",
                     name));
   }
   if (kind) fault.kind = *kind;
@@ -63,8 +70,9 @@ OptionSpec fault_option() {
       "fault", OptionType::list, "", "KIND@ITER:RANK",
       "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
       "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
-      "failing-gpu: the GPU says that it is failing; or rank: the rank's process dies; ITER: an "
-      "iteration, or a phase of recovery"};
+      "failing-gpu: the GPU says that it is failing; or the rank's process: rank (it is killed), "
+      "node (with all of its place), stop (it is stopped); ITER: an iteration, or a phase of "
+      "recovery"};
   option.shapes_result = false;
   return option;
 }

@@ -17,6 +17,7 @@ struct Head {
   std::int32_t rank = 0;
   std::int32_t size = 0;
   std::uint32_t incarnation = 0;
+  std::uint32_t deaths = 0;
   std::uint32_t several_hosts = 0;
   std::array<std::uint64_t, 2> cookie{};
 };
@@ -30,6 +31,7 @@ Result<UniqueFd> write_job(const Job& job) {
   const Head head{.rank = job.rank,
                   .size = job.size(),
                   .incarnation = job.incarnation,
+                  .deaths = job.deaths,
                   .several_hosts = job.several_hosts,
                   .cookie = job.cookie};
   const auto put = [&](const void* data, std::size_t bytes, std::size_t at) {
@@ -55,6 +57,7 @@ Result<Job> read_job(int fd) {
     return malformed;
   Job job{.rank = head.rank,
           .incarnation = head.incarnation,
+          .deaths = head.deaths,
           .several_hosts = head.several_hosts,
           .cookie = head.cookie};
   const auto bytes = static_cast<std::size_t>(head.size) * sizeof(Card);

@@ -56,6 +56,7 @@ struct Job {
 
   std::int32_t rank = 0;                  ///< kSpare: it waits for one; see ToRank
   std::uint32_t incarnation = 0;          ///< see incarnation_of()
+  std::uint32_t deaths = 0;               ///< how often its process has died before
   std::uint32_t several_hosts = 0;        ///< 1: not all places are on one node
   std::array<std::uint64_t, 2> cookie{};  ///< secret, the same for the whole job
   std::vector<Card> cards{};              ///< by rank

@@ -67,6 +67,7 @@ void Links::take_adopted() {
     event.events = EPOLLIN;
     event.data.ptr = static_cast<End*>(in.get());
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, in->socket.get(), &event);
+    in->is_younger = has_elder(*in);
     in_.push_back(std::move(in));
   }
 }
@@ -75,10 +76,17 @@ Links::Out& Links::out_to(int rank) {
   auto& out = out_[rank];
   const auto incarnation = hub_->peers().incarnation(rank);
   if (out && out->incarnation == incarnation) return *out;
-  if (out) drop(*out);  // its end is another process by now
+  // Its end is another process by now; or it is not known which one, and this one is to hear what
+  // waits.
+  std::deque<Message> waiting;
+  if (out && out->incarnation == Peers::kUnknown) waiting.swap(out->queue);
+  sending_ -= waiting.size();
+  if (out) drop(*out);
   out = std::make_unique<Out>();
   out->rank = rank;
   out->incarnation = incarnation;
+  sending_ += waiting.size();
+  out->queue = std::move(waiting);
   connect(*out);
   return *out;
 }
@@ -227,9 +235,19 @@ bool Links::consume(In& in, const Taker& taker) {
   }
 }
 
+/// The process at the other end has given up an earlier connection, and not all of it has been read.
+bool Links::has_elder(const End& end) const {
+  const auto first = std::find_if(in_.begin(), in_.end(), [&](const auto& other) {
+    return other->rank == end.rank && other->incarnation == end.incarnation && other->socket;
+  });
+  return first != in_.end() && first->get() != &end;
+}
+
 /// False once the connection has ended.
 bool Links::take(In& in, const Taker& taker) {
   if (hub_->peers().is_old(in.rank, in.incarnation)) return false;
+  in.is_younger = in.is_younger && has_elder(in);
+  if (in.is_younger) return true;
   for (std::size_t taken = 0; taken < kMostAtOnce;) {
     // A message that is not there yet goes straight to its place.
     const auto missing = in.in_message ? in.head.bytes - in.received : 0;

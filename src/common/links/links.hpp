@@ -17,8 +17,8 @@
 namespace troupe::net {
 
 /// TCP connections of one channel from this rank to others, made when they are first needed, and
-/// from others to this one. Each carries messages one way; those from one rank to another arrive in
-/// order.
+/// from others to this one. Each carries messages one way; those from one process to another arrive
+/// in order, also where a connection is made anew.
 ///
 /// They move only while they are looked at. One thread, but for adopt() and wake().
 class Links {
@@ -101,6 +101,7 @@ class Links {
     std::vector<std::byte> bytes;
     std::byte* where = nullptr;  ///< see Taker
     std::uint64_t received = 0;  ///< of the message
+    bool is_younger = false;     ///< there may be another connection that is to be read first
   };
 
   Out& out_to(int rank);
@@ -111,6 +112,7 @@ class Links {
   void drop(Out& out);
   void watch(Out& out, bool room);
   bool take(In& in, const Taker& taker);
+  [[nodiscard]] bool has_elder(const End& end) const;
   static bool consume(In& in, const Taker& taker);
   void take_adopted();
 

@@ -21,6 +21,8 @@ class Respawns {
 
   /// How often this rank has been started before.
   [[nodiscard]] virtual std::uint32_t incarnation() const { return 0; }
+  /// How often the process of this rank has died before.
+  [[nodiscard]] virtual std::uint32_t own_deaths() const { return 0; }
   /// The rank is in the world: if it dies from now on, it is started again.
   virtual void expect() {}
   /// No more: there is nothing that it could go on with.

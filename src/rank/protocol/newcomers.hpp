@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/keeper/job.hpp"
 #include "rank/protocol/message.hpp"
 
 namespace troupe::rank_process {
@@ -27,6 +28,14 @@ class Newcomers {
     learn({joined.rank, joined.incarnation});
     if (std::find(joined_.begin(), joined_.end(), joined.rank) == joined_.end())
       joined_.push_back(joined.rank);
+  }
+  /// Recovery::kind of this one: its process was started where the one before was, or elsewhere.
+  [[nodiscard]] const char* kind_of(const from_rank::Joined& joined) const {
+    const auto known =
+        std::find_if(incarnations_.begin(), incarnations_.end(),
+                     [&](const Incarnation& one) { return one.rank == joined.rank; });
+    const auto before = known == incarnations_.end() ? 0 : known->number;
+    return keeper::moves(joined.incarnation) == keeper::moves(before) ? kKindRank : kKindNode;
   }
   /// The processes of the ranks that have died once or more.
   [[nodiscard]] const std::vector<Incarnation>& incarnations() const noexcept {

@@ -38,6 +38,11 @@ bool Leadership::learn(std::int32_t rank, std::uint32_t incarnation) {
 void Leadership::on(const from_rank::Joined& joined) {
   if (joined.rank < 0 || joined.rank >= parts_.core.mpi().size()) return;
   if (!learn(joined.rank, joined.incarnation)) return;
+  // It may have started after this rank said so.
+  if (!settled_[static_cast<std::size_t>(parts_.rank())]) {
+    parts_.core.send(joined.rank, RankMessage(from_rank::Joined{
+                                      parts_.rank(), parts_.core.mpi().respawns().incarnation()}));
+  }
   const auto host = parts_.core.mpi().respawns().host_of(joined.rank);
   log::warn("world", "rank {} has died, and is back{}", joined.rank,
             host ? " on " + *host : std::string());

@@ -95,7 +95,7 @@ void MemberActions::retire() {
 }
 
 void MemberActions::strike(Phase phase) {
-  if (parts_.core.status().faults().take_death(phase)) ::kill(::getpid(), SIGKILL);
+  if (const auto death = parts_.core.status().faults().take_death(phase)) suffer(*death);
   if (const auto kind = parts_.core.status().faults().take(phase))
     parts_.core.device().tell(device_message::Suffer{*kind});
 }

@@ -26,6 +26,7 @@ class LinkRespawns final : public Respawns {
 
   [[nodiscard]] std::uint32_t incarnation() const override { return parts_.hub.job().incarnation;
   }
+  [[nodiscard]] std::uint32_t own_deaths() const override { return parts_.hub.job().deaths; }
   void expect() override;
   void expect_no_more() override;
   [[nodiscard]] bool expected() const override { return expected_; }
