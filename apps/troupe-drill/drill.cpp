@@ -13,10 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr int kReducesPerStep = 16;
 constexpr std::int64_t kStepsBefore = 20;
-constexpr std::int64_t kCommitEvery = 8;  ///< of which the steps before the fault are no multiple
-constexpr std::int64_t kStreamLength = 1024;
 constexpr auto kFaultLimit = 60s;    ///< for a fault to have its effect and to be overcome
-constexpr auto kSettleLimit = 60s;   ///< for the standbys to come up
 constexpr auto kRejoins = "rejoin";  ///< Recovery::kind of a rank that is back
 
 /// What a fault anywhere makes of operations that have nothing to do with it.

@@ -1,10 +1,12 @@
-// Measures recovery: device hosts suffer real faults while all ranks compute, and what it takes
-// until the world computes again is reported phase by phase.
+// Measures recovery: device hosts, or the processes of ranks, suffer real faults while all ranks
+// compute, and what it takes until the world computes again is reported phase by phase.
 //
 //   mpirun -n N troupe-drill [--standby off|local|world] [--kinds kill,trap,...] [--json FILE]
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include <troupe/progress.hpp>
 #include <troupe/troupe.hpp>
@@ -12,11 +14,46 @@
 #include "drill.hpp"
 #include "larger_worlds.hpp"
 #include "options.hpp"
+#include "rank_deaths.hpp"
 #include "report.hpp"
 #include "report_file.hpp"
 
 namespace troupe::drill {
 namespace {
+
+using Print = std::function<void(const std::string&)>;
+
+/// Attacks on device hosts.
+std::vector<Series> strike_device_hosts(Runtime& runtime, const Options& options,
+                                        const Print& print) {
+  Drill drill(runtime, options);
+  std::vector<Series> all;
+  Progress progress(
+      "faults", static_cast<std::uint64_t>(options.repetitions) * options.attacks.size(), "faults");
+  std::uint64_t suffered = 0;
+  for (const auto& attack : options.attacks) {
+    Series losses{attack, {}}, returns{attack, {}, true};
+    for (std::int64_t i = 0; i < options.repetitions; ++i) {
+      drill.settle();
+      losses.outcomes.push_back(drill.suffer(attack));
+      returns.outcomes.push_back(drill.came_back());
+      progress.reach(++suffered);
+    }
+    for (auto* series : {&losses, &returns}) {
+      if (series->back && !options.shrinks) continue;
+      print(to_text(*series));
+      all.push_back(std::move(*series));
+    }
+  }
+  return all;
+}
+
+/// Attacks on the processes of ranks. Of one that dies nothing is printed twice: all is in the end.
+std::vector<Series> strike_ranks(Runtime& runtime, const Options& options, const Print& print) {
+  auto all = RankDeaths(runtime, options).suffer_all();
+  for (const auto& series : all) print(to_text(series));
+  return all;
+}
 
 int run(Runtime& runtime) {
   auto& world = runtime.world();
@@ -29,33 +66,14 @@ int run(Runtime& runtime) {
                         .engine = info.engine,
                         .device = info.name,
                         .policy = policy_of(runtime.config())};
-  const auto print = [&](const std::string& text) {
+  const Print print = [&](const std::string& text) {
     if (world.rank() != 0) return;
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   };
-  Drill drill(runtime, options);
-  print(heading(setting, options));
-  std::vector<Series> all;
-  bool intact = true;
-  Progress progress(
-      "faults", static_cast<std::uint64_t>(options.repetitions) * options.attacks.size(), "faults");
-  std::uint64_t suffered = 0;
-  for (const auto& attack : options.attacks) {
-    Series losses{attack, {}}, returns{attack, {}, true};
-    for (std::int64_t i = 0; i < options.repetitions; ++i) {
-      drill.settle();
-      losses.outcomes.push_back(drill.suffer(attack));
-      returns.outcomes.push_back(drill.came_back());
-      intact = intact && losses.outcomes.back().kept_intact;
-      progress.reach(++suffered);
-    }
-    for (auto* series : {&losses, &returns}) {
-      if (series->back && !options.shrinks) continue;
-      print(to_text(*series));
-      all.push_back(std::move(*series));
-    }
-  }
+  if (world.deaths_of_rank() == 0) print(heading(setting, options));
+  const auto all = options.ranks_die ? strike_ranks(runtime, options, print)
+                                     : strike_device_hosts(runtime, options, print);
   Result<void> written;
   if (world.rank() == 0) {
     const auto simulated = simulate(all, options);
@@ -65,6 +83,8 @@ int run(Runtime& runtime) {
       written = write_json(all, simulated, world.health_events(), setting, options);
   }
   world.agree(written);
+  const bool intact =
+      std::all_of(all.begin(), all.end(), [](const Series& one) { return one.kept_intact(); });
   return intact ? kExitSuccess : kExitFailure;
 }
 
@@ -83,7 +103,7 @@ int main(int argc, char** argv) {
   ::setenv("TROUPE_FLIGHT_DIR", "none", 0);
   const Program program{
       "troupe-drill",
-      "Measures recovery: device hosts suffer real faults while all ranks compute; the table and "
+      "Measures recovery: device hosts, or ranks, suffer real faults while all ranks compute; the table and "
       "the JSON file say how long each phase took and what was lost. Ends with 0 if every recovery "
       "succeeded and a buffer that nobody wrote came through all of them bit for bit.",
       drill::option_specs()};

@@ -18,6 +18,7 @@ std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < memory::kFaultKindCount; ++i)
     names.emplace_back(to_string(static_cast<FaultKind>(i)));
+  for (const auto death : kRankDeaths) names.emplace_back(to_string(death));
   return names;
 }
 
@@ -40,6 +41,43 @@ std::optional<int> whole(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
   return value;
+}
+
+std::optional<RankDeath> death_of(const std::string& name) {
+  for (const auto death : kRankDeaths) {
+    if (name == to_string(death)) return death;
+  }
+  return std::nullopt;
+}
+
+/// Attacks on the processes of ranks; empty: on device hosts. Errors: invalid, if it is both.
+Result<std::vector<RankDeath>> parse_deaths(const Config& config) {
+  const auto& names = config.list("kinds");
+  std::vector<RankDeath> deaths;
+  for (const auto& name : names) {
+    if (const auto death = death_of(name)) deaths.push_back(*death);
+  }
+  if (deaths.empty()) return deaths;
+  if (deaths.size() != names.size())
+    return bad("kinds", "rank, node and stop want a drill of their own");
+  if (config.text("on-rank-loss") != "respawn")
+    return bad("kinds", fmt::format("{}: with --on-rank-loss respawn", to_string(deaths[0])));
+  const auto& phases = config.list("phases");
+  if (!phases.empty() && phases != std::vector{kNoPhase})
+    return bad("phases", "only with faults of device hosts");
+  if (!config.list("world-size").empty())
+    return bad("world-size", "only with faults of device hosts");
+  return deaths;
+}
+
+/// A place is used up by each loss of a node.
+Result<void> check_spares(const Config& config, const Options& options) {
+  const auto nodes = std::count_if(options.attacks.begin(), options.attacks.end(), [](auto& one) {
+    return one.death == RankDeath::node;
+  });
+  const auto wanted = nodes * options.repetitions * std::ssize(options.victims);
+  if (config.integer("spares") >= wanted) return {};
+  return bad("spares", fmt::format("so many nodes are lost: {}", wanted));
 }
 
 Result<std::vector<FaultKind>> parse_kinds(const Config& config, const std::string& engine) {
@@ -110,7 +148,8 @@ std::vector<OptionSpec> option_specs() {
   return {
       {"kinds", OptionType::list, "", "KIND",
        "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, on a GPU "
-       "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four",
+       "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four. Or "
+       "rank, node, stop, with --on-rank-loss respawn: of the ranks' processes, in one run",
        kind_names()},
       {"phases", OptionType::list, kNoPhase, "PHASE",
        fmt::format("with each fault another rank suffers the same in this phase of the recovery: "
@@ -154,6 +193,7 @@ Result<void> check_options(const Config& config) {
     return bad("isolation", "with the device host as a thread a fault ends its rank");
   if (config.text("on-loss") == "shrink" && !config.flag("in-run"))
     return bad("on-loss", "shrink: with --in-run, which makes the shares anew");
+  if (const auto deaths = parse_deaths(config); !deaths) return deaths.error();
   const auto& kinds = config.list("kinds");
   const std::string failure(to_string(FaultKind::device_failure));
   if (config.text("on-loss") != "shrink" &&
@@ -174,7 +214,11 @@ Result<void> check_options(const Config& config) {
 
 Result<Options> parse_options(const Config& config, int ranks, const std::string& engine) {
   Options options;
-  const auto kinds = parse_kinds(config, engine);
+  const auto deaths = parse_deaths(config);
+  if (!deaths) return deaths.error();
+  options.ranks_die = !deaths->empty();
+  Result<std::vector<FaultKind>> kinds = std::vector<FaultKind>();
+  if (!options.ranks_die) kinds = parse_kinds(config, engine);
   if (!kinds) return kinds.error();
   auto victims = parse_victims(config, ranks);
   if (!victims) return victims.error();
@@ -189,6 +233,7 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
       options.attacks.push_back({kind, phase == kNoPhase ? "" : phase});
     }
   }
+  for (const auto death : *deaths) options.attacks.push_back({.death = death});
   options.repetitions = config.integer("repetitions");
   if (config.text("settle") != "auto") options.settle = config.duration("settle");
   options.kept_bytes = config.bytes("kept");
@@ -201,6 +246,7 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
       static_cast<int>(options.victims.size()) + (phases == std::vector{kNoPhase} ? 0 : 1);
   if (options.shrinks && struck >= ranks) return bad("on-loss", "shrink: a rank must be left");
   options.json = config.text("json");
+  if (auto enough = check_spares(config, options); !enough) return enough.error();
   return options;
 }
 

@@ -9,10 +9,19 @@
 
 namespace troupe::drill {
 
+inline constexpr std::int64_t kStreamLength = 1024;  ///< what all ranks reduce again and again
+inline constexpr std::int64_t kCommitEvery = 8;      ///< steps; those of faults are no multiple
+inline constexpr auto kSettleLimit = std::chrono::seconds(60);  ///< for the standbys to come up
+
 /// What is measured as one series: faults of this kind, alone or with a second one.
 struct Attack {
   memory::FaultKind kind = memory::FaultKind::kill;
-  std::string phase;  ///< of the recovery, in which another rank suffers the same; empty: none
+  std::string phase{};  ///< of the recovery, in which another rank suffers the same; empty: none
+  std::optional<RankDeath> death{};  ///< it is the rank's process that suffers, and this
+
+  [[nodiscard]] std::string name() const {
+    return death ? to_string(*death) : std::string(to_string(kind));
+  }
 };
 
 struct Options {
@@ -23,6 +32,7 @@ struct Options {
   std::optional<std::chrono::nanoseconds> settle;  ///< nothing: until the standbys are ready
   std::uint64_t kept_bytes = 0;
   bool in_run = false;
+  bool ranks_die = false;  ///< the attacks are on the processes of ranks, all of them
   bool shrinks = false;  ///< the world goes on without those that are struck, until they are back
   std::vector<int> world_sizes;  ///< to be simulated
   std::string json;

@@ -58,25 +58,20 @@ std::vector<Column> losses(const Series& series) {
            values(series, [](const Outcome& o) { return o.sum().repeated_iterations; })}};
 }
 
-bool kept_intact(const Series& series) {
-  return std::all_of(series.outcomes.begin(), series.outcomes.end(),
-                     [](const Outcome& outcome) { return outcome.kept_intact; });
-}
-
 std::string name_of(const Series& series) {
   const auto& attack = series.attack;
-  const std::string kind(to_string(attack.kind));
+  const auto kind = attack.name();
   return (attack.phase.empty() ? kind : kind + " in " + attack.phase) +
          (series.back ? ", back" : "");
 }
 
 Json to_json(const Series& series, const Setting& setting) {
   Json json = {{"name", name_of(series) + " " + setting.policy},
-               {"kind", to_string(series.attack.kind)},
+               {"kind", series.attack.name()},
                {"phase", series.attack.phase.empty() ? "none" : series.attack.phase},
                {"ranks", setting.ranks},
                {"repetitions", series.outcomes.size()},
-               {"kept_intact", kept_intact(series)}};
+               {"kept_intact", series.kept_intact()}};
   for (const auto& column : times(series)) {
     json[column.name + "_ms_median"] = median(column.values);
     json[column.name + "_ms_max"] = largest(column.values);
@@ -103,6 +98,11 @@ double Series::median(double Recovery::*time) const {
   return drill::median(values(*this, [&](const Outcome& o) { return o.sum().*time; }));
 }
 
+bool Series::kept_intact() const {
+  return std::all_of(outcomes.begin(), outcomes.end(),
+                     [](const Outcome& outcome) { return outcome.kept_intact; });
+}
+
 std::string policy_of(const Config& config) {
   const bool shrinks = config.text("on-loss") == "shrink";
   return "standby " + config.text("standby") + (shrinks ? ", on-loss shrink" : "");
@@ -121,7 +121,7 @@ std::string heading(const Setting& setting, const Options& options) {
       "ranks\n"
       "  {:<24}",
       setting.ranks, setting.device, setting.policy, options.repetitions,
-      options.in_run ? " in World::run" : "", fmt::join(options.victims, ", "),
+      options.in_run || options.ranks_die ? " in World::run" : "", fmt::join(options.victims, ", "),
       twice ? fmt::format(", the one in a phase rank {}'s", options.second.value()) : "", "fault");
   for (const auto& time : kRecoveryTimes) text += fmt::format(" {:>8}", time.name);
   text += fmt::format(" {:>8}", "total");
@@ -142,7 +142,7 @@ std::string to_text(const Series& series) {
       fmt::format(kLosses, median(lost[0].values), median(lost[1].values), median(lost[2].values));
   maxima += fmt::format(kLosses, largest(lost[0].values), largest(lost[1].values),
                         largest(lost[2].values));
-  return medians + (kept_intact(series) ? "  intact\n" : "  CHANGED\n") + maxima + "\n";
+  return medians + (series.kept_intact() ? "  intact\n" : "  CHANGED\n") + maxima + "\n";
 }
 
 std::string to_text(const std::vector<HealthEvent>& health) {

@@ -18,6 +18,7 @@ struct Series {
   std::vector<Outcome> outcomes;
   bool back = false;  ///< not of the loss, but of the return of the lost ranks
 
+  [[nodiscard]] bool kept_intact() const;
   [[nodiscard]] double median(double Recovery::*time) const;
 };
 

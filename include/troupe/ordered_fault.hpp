@@ -21,7 +21,7 @@ struct OrderedFault {
   bool failing_gpu = false;
   std::optional<RankDeath> death{};
   std::int64_t iteration = -1;  ///< -1: in `phase`
-  std::string phase;            ///< as World::inject_in_phase has it
+  std::string phase{};          ///< as World::inject_in_phase has it
   int rank = 0;
 };
 

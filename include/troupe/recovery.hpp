@@ -54,6 +54,7 @@ enum class RankDeath : std::uint8_t {
   node,  ///< the keeper that has started it is killed with it, as if the node were lost
   stop   ///< it is stopped (SIGSTOP), and does not answer any more
 };
+inline constexpr RankDeath kRankDeaths[] = {RankDeath::rank, RankDeath::node, RankDeath::stop};
 constexpr const char* to_string(RankDeath death) noexcept {
   constexpr const char* kNames[] = {"rank", "node", "stop"};
   return kNames[static_cast<int>(death)];

@@ -104,6 +104,26 @@ TEST(Drill, LostRanksGoAndComeBack) {
   }
 }
 
+/// Ranks' processes die, and come back; what was measured is a part of the state.
+TEST(Drill, RanksDie) {
+  const int ranks = ranks_here(3);
+  if (ranks < 2) GTEST_SKIP() << "nobody has a copy";
+  for (const auto& victim : {"0", "1"}) {
+    SCOPED_TRACE(victim);
+    const auto report = drill(ranks, {"--kinds", "rank", "--on-rank-loss", "respawn", "--victim",
+                                      victim, "--repetitions", "2"});
+    ASSERT_EQ(report["series"].size(), 1u);
+    const auto& series = report["series"][0];
+    EXPECT_EQ(series.value("kind", ""), "rank");
+    EXPECT_TRUE(series.value("kept_intact", false));
+    EXPECT_EQ(number(series, "repetitions"), 2);
+    for (const auto& count : series["recoveries"]) EXPECT_EQ(count.get<int>(), 1);
+    for (const std::string time : {"total", "wall"}) {
+      for (const auto& value : series[time + "_ms_values"]) EXPECT_GT(value.get<double>(), 0);
+    }
+  }
+}
+
 TEST(Drill, HasASecondFaultInEachPhase) {
   if (ranks_here(3) < 2) GTEST_SKIP() << "needs 2 ranks";
   std::string phases;

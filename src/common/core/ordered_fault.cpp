@@ -20,7 +20,7 @@ bool whole_number(std::string_view text, std::int64_t& value) {
 }
 
 std::optional<RankDeath> rank_death(std::string_view name) {
-  for (const auto death : {RankDeath::rank, RankDeath::node, RankDeath::stop}) {
+  for (const auto death : kRankDeaths) {
     if (name == to_string(death)) return death;
   }
   return std::nullopt;
