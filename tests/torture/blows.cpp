@@ -120,6 +120,7 @@ Future<void> Blows::deal(const Operation& op) {
       break;
     }
     case Blow::freeze_rank: freeze_self(op.data); break;
+    case Blow::kill_rank: ::kill(::getpid(), SIGKILL); break;
     case Blow::failing_gpu:
       device_.inject_health(
           {0, HealthKind::bus, "it is failing: blow " + std::to_string(op.id), true});

@@ -221,12 +221,16 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     choose("partner", {"", "", "off"});
     choose("on-health", {"", "shrink"});
     spec.may_end_early = true;  // nobody may be left
+  } else if (spec.ranks > 1 && random.one_in(8)) {
+    option("on-rank-loss", "respawn");
+    option("descriptors", "0");  // connections take many
+    option("partner", "on");
   } else if (config.source("disk-fails") != "command line" && random.one_in(12)) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;
   }
   if (random.one_in(8)) option("faults", "many");
   const auto is_set = [&](const char* name) { return place_of(name) != spec.options.end(); };
-  if (!is_set("on-loss") && !is_set("faults") && random.one_in(20)) {
+  if (!is_set("on-loss") && !is_set("on-rank-loss") && !is_set("faults") && random.one_in(20)) {
     option("isolation", "thread");
     option("faults", "off");
     // There a heartbeat that is late ends the rank.

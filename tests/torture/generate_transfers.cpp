@@ -322,7 +322,7 @@ void Generator::add_blow() {
              FaultKind::misaligned};
   }
   // A GPU that is gone for good ends the world, unless it goes on with fewer ranks.
-  if (recipe_.shrinks) kinds.push_back(FaultKind::device_failure);
+  if (recipe_.shrinks && !recipe_.respawns) kinds.push_back(FaultKind::device_failure);
   op.fault = random_.of(kinds);
   const auto n = random_.below(12);
   op.blow = n < 6    ? Blow::inject
@@ -332,6 +332,7 @@ void Generator::add_blow() {
             : n < 11 ? Blow::freeze_host
                      : Blow::freeze_rank;
   if (recipe_.leaves_failing && random_.one_in(3)) op.blow = Blow::failing_gpu;
+  if (recipe_.respawns && random_.one_in(2)) op.blow = Blow::kill_rank;
   op.data = op.blow == Blow::phase ? static_cast<std::uint64_t>(random_.below(6))
                                    : static_cast<std::uint64_t>(random_.between(100, 200'000));
   op.await = in_run() ? Await::drop : Await::later;

@@ -53,7 +53,9 @@ Program Generator::make() {
   make_buffers();
   bounds_.assign(static_cast<std::size_t>(ranks_),
                  std::vector<double>(program_.buffers.size(), kSmall));
-  while (made_ < recipe_.operations) make_round();
+  do {
+    make_round();
+  } while (made_ < recipe_.operations && !recipe_.respawns);
   program_.operations = next_id_;
   return std::move(program_);
 }
@@ -286,14 +288,16 @@ void Generator::make_run(Round& round) {
 /// The rest of the world, and who was lost before and is back, go on from the last commit: so there
 /// are more commits, and fewer steps, than in other runs.
 void Generator::make_members(Round& round) {
-  round.steps = random_.between(2, 12);
+  round.steps = recipe_.respawns ? random_.between(8, 40) : random_.between(2, 12);
   round.commit_every = random_.between(1, 4);
   round.special = random_.one_in(2) ? 1 : 0;
   empty_scripts(round, round.steps, round.threads);
   const auto in_step = random_.between(2, 12) * ranks_;
   const auto victim = draw_struck() ? random_.below(round.steps) : -1;
   for (step_ = 0; step_ < static_cast<std::size_t>(round.steps); ++step_)
-    add_operations(in_step, true, std::cmp_equal(step_, victim));
+    add_operations(in_step, true,
+                   std::cmp_equal(step_, victim) ||
+                       (recipe_.respawns && victim >= 0 && random_.one_in(5)));
 }
 
 bool Generator::draw_struck() {

@@ -197,17 +197,19 @@ Result<void> check_options(const Config& config) {
   if (const auto ids = parse_ids(config.list("leave-out")); !ids) return ids.error();
   const auto kinds = parse_rounds(config.list("rounds"));
   if (!kinds) return kinds.error();
-  const bool shrinks = config.text("on-loss") == "shrink";
+  const bool respawns = config.text("on-rank-loss") == "respawn";
+  const bool shrinks = config.text("on-loss") == "shrink" || respawns;
   if (kinds->contains(RoundKind::members) && !shrinks)
-    return Error{Errc::invalid, 0, "--rounds members: with --on-loss shrink"};
+    return Error{Errc::invalid, 0, "--rounds members: with --on-loss shrink, or --on-rank-loss respawn"};
   // A rank that is out of the world would not learn whether there is another program.
   if (shrinks && config.real("minutes") > 0)
-    return Error{Errc::invalid, 0, "--minutes: with --on-loss shrink only without mpirun"};
+    return Error{Errc::invalid, 0, "--minutes: with --on-loss shrink, or --on-rank-loss respawn, only without mpirun"};
   return {};
 }
 
 Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
   const auto faults = config.text("faults");
+  const bool respawns = config.text("on-rank-loss") == "respawn";
   return {.ranks = ranks,
           .operations = config.integer("operations"),
           .engine = engine,
@@ -215,7 +217,8 @@ Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
                     : faults == "many" ? Faults::many
                                        : Faults::some,
           .isolated = config.text("isolation") == "process",
-          .shrinks = config.text("on-loss") == "shrink",
+          .shrinks = config.text("on-loss") == "shrink" || respawns,
+          .respawns = respawns,
           .leaves_failing = config.text("on-health") == "shrink",
           .collectives = config.flag("collectives"),
           .tokens = config.flag("tokens"),
@@ -284,6 +287,9 @@ int run_job(Runtime& runtime) {
       recipe.shrinks ? members.run(program) : runner.run(program);
       account.at(fmt::format("seed {}: looking for what it has left open", seed.load()));
       if (config.flag("leak")) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      // Ranks that come back are connected anew, when it is needed: what is open says nothing. And
+      // they could not go on with a second run.
+      if (recipe.respawns) break;
       leaks.check();
       bool more = seed + 1 - first < static_cast<std::uint64_t>(config.integer("programs"));
       // Clocks differ: rank 0's decides. In a world that shrinks there is none (see check_options).

@@ -37,7 +37,8 @@ Members::Members(Runtime& runtime, const Conduct& conduct, Account& account,
       random_(random),
       own_(own),
       calls_(calls),
-      job_rank_(world_.rank()) {}
+      job_rank_(world_.rank()),
+      respawns_(runtime.config().text("on-rank-loss") == "respawn") {}
 
 void Members::run(const Program& program) {
   program_ = &program;
@@ -64,13 +65,15 @@ void Members::run(const Program& program) {
 void Members::play_round(const Round& round) {
   Checkpoint state(device_);
   checked_ = {};
-  share_out_at_last(state);
+  if (!respawns_) share_out_at_last(state);
+  const auto share = [&] { share_out(state); };
   try {
     world_.run(state, [&](std::int64_t number) { return step(round, number); },
                {.commit_every = round.commit_every,
+                .prepare = respawns_ ? share : std::function<void()>(),
                 .save = save_options(round),
                 .redistribute = [&](const SavedState& saved) { take_over(saved); },
-                .resized = [&] { share_out(state); },
+                .resized = share,
                 .spectate =
                     [&] {
                       account_.advance();

@@ -24,7 +24,8 @@ struct Share {
   static int owner(int part, int size, int parts);
 };
 
-/// Carries out programs in a world that loses ranks for good and gets them back (--on-loss shrink).
+/// Carries out programs in a world that loses ranks for good and gets them back (--on-loss shrink),
+/// or whose ranks die and come back at once (--on-rank-loss respawn).
 ///
 /// A program has as many parts as the job has ranks. Part p does what rank p does in other
 /// programs: it has buffers, scripts and a place in collectives. The members of the world share the
@@ -59,6 +60,8 @@ class Members {
   Future<void> all_reduce(const std::vector<const Operation*>& mine);
   Future<void> broadcast(const std::vector<const Operation*>& mine);
   void strike(const Round& round, std::int64_t number);
+  /// The process before this one has died of this blow.
+  [[nodiscard]] bool is_past(const Round& round, const Operation& blow) const;
   void meet();
   void fence();
   void demand(const Operation& op, const Result<void>& outcome) const;
@@ -80,6 +83,7 @@ class Members {
   const OwnCode& own_;
   const Calls& calls_;
   const int job_rank_;
+  const bool respawns_;
 
   // The program under way
   const Program* program_ = nullptr;

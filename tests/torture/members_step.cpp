@@ -142,10 +142,27 @@ void Members::strike(const Round& round, std::int64_t number) {
     for (const auto& script : threads) {
       for (const auto& op : script) {
         if (op.kind != Kind::fault || ++before >= world_.size() || op.rank != job_rank_) continue;
-        (void)blows_.strike(op);
+        if (op.blow != Blow::kill_rank || !is_past(round, op)) (void)blows_.strike(op);
       }
     }
   }
+}
+
+/// A new process does not know what the one before has dealt, but how often the rank has died.
+bool Members::is_past(const Round& round, const Operation& blow) const {
+  int before = 0;
+  for (const auto& step : round.scripts) {
+    for (const auto& threads : step) {
+      for (const auto& script : threads) {
+        for (const auto& op : script) {
+          if (op.id == blow.id) return before < world_.deaths_of_rank();
+          if (op.kind == Kind::fault && op.blow == Blow::kill_rank && op.rank == job_rank_)
+            ++before;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 void Members::demand(const Operation& op, const Result<void>& outcome) const {

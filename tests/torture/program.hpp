@@ -186,7 +186,8 @@ enum class Blow : std::uint8_t {
   kill_standby,  ///< SIGKILL to the standby
   freeze_host,   ///< SIGSTOP, and SIGCONT after `data` microseconds
   freeze_rank,   ///< the same for a whole rank
-  failing_gpu    ///< the GPU says that it is failing, and its rank is to leave it
+  failing_gpu,   ///< the GPU says that it is failing, and its rank is to leave it
+  kill_rank      ///< SIGKILL to the rank's process, which comes back
 };
 
 struct Operation {
@@ -322,6 +323,7 @@ struct Recipe {
   Faults faults = Faults::some;
   bool isolated = true;  ///< device hosts are processes, so that they can be lost
   bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
+  bool respawns = false;  ///< … or with ranks that have died, in one round
   bool leaves_failing = false;  ///< … and without GPUs that say they are failing
   bool collectives = true, tokens = true;
   bool compares = true;                ///< ranks find out if they call different collectives

@@ -30,7 +30,8 @@ bool is_by_fault(WorldCore& core, Errc code) {
   if (code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code))
     return true;
   if (code != Errc::stale && code != Errc::peer_lost) return false;
-  return is_interrupted(core) || core.device().port().transfers().spoilt_in() == core.epoch().value;
+  return is_interrupted(core) || core.status().members().is_one_dead() ||
+         core.device().port().transfers().spoilt_in() == core.epoch().value;
 }
 
 Error thrown() {

@@ -31,7 +31,7 @@ bool Leadership::learn(std::int32_t rank, std::uint32_t incarnation) {
   if (rank == parts_.rank() || !parts_.core.mpi().respawns().learn(rank, incarnation)) return false;
   if (incarnation == 0) return false;
   settled_[static_cast<std::size_t>(rank)] = false;
-  parts_.core.status().note_death();
+  parts_.core.status().note_death(rank);
   return true;
 }
 

@@ -23,22 +23,32 @@ void Epochs::close() {
   monitor_->changed.notify_all();
 }
 
+void Epochs::note_death(std::int32_t rank) {
+  const std::lock_guard lock(monitor_->mutex);
+  ++monitor_->deaths;
+  // A step that waits for an answer of the dead process would keep the world from recovering.
+  forget({rank}, members_->excluded());
+  monitor_->changed.notify_all();
+}
+
+void Epochs::forget(const std::vector<std::int32_t>& dead,
+                    const std::vector<std::int32_t>& excluded) {
+  auto without = excluded;
+  without.insert(without.end(), dead.begin(), dead.end());
+  std::sort(without.begin(), without.end());
+  without.erase(std::unique(without.begin(), without.end()), without.end());
+  parts_->tokens->forget(dead);
+  parts_->actors->set_excluded(without);
+  parts_->actors->set_excluded(excluded);
+}
+
 void Epochs::activate(const from_supervisor::Activate& activate,
                       const std::vector<std::int32_t>& back) {
   const std::lock_guard lock(monitor_->mutex);
   monitor_->active = true;
   const auto epoch = activate.epoch;
   monitor_->epoch = epoch;
-  if (!back.empty()) {
-    // Nothing of what was between this rank and a dead one is left.
-    auto without = activate.excluded;
-    without.insert(without.end(), back.begin(), back.end());
-    std::sort(without.begin(), without.end());
-    without.erase(std::unique(without.begin(), without.end()), without.end());
-    parts_->tokens->forget(back);
-    parts_->actors->set_excluded(without);
-    parts_->actors->set_excluded(activate.excluded);
-  }
+  if (!back.empty()) forget(back, activate.excluded);
   if (members_->exclude(activate.excluded)) {
     parts_->tokens->set_excluded(activate.excluded);
     parts_->actors->set_excluded(activate.excluded);

@@ -44,6 +44,8 @@ class Epochs {
 
   // The WorldActor.
 
+  /// The process of a rank has died.
+  void note_death(std::int32_t rank);
   /// The epoch has ended.
   void close();
   /// `back`: the ranks that had died and are back, but for this one.
@@ -73,6 +75,9 @@ class Epochs {
   void wait_for_end_of_run(std::uint32_t epoch);
 
  private:
+  /// Nothing of what was between this rank and a dead one is left. With the monitor's mutex held.
+  void forget(const std::vector<std::int32_t>& dead, const std::vector<std::int32_t>& excluded);
+
   WorldMonitor* monitor_;
   StatusParts* parts_;
   Session* mpi_;

@@ -42,6 +42,11 @@ class Members {
   [[nodiscard]] bool are_back() const noexcept {
     return renewed_ && (watches() || acknowledged_.group->size() == now().size());
   }
+  /// A rank has died, and the epoch in which it is back is not acknowledged yet.
+  [[nodiscard]] bool is_one_dead() const {
+    const std::lock_guard lock(monitor_->mutex);
+    return mpi_->respawns().deaths() != acknowledged_.deaths;
+  }
   /// The acknowledged epoch goes on without this rank.
   [[nodiscard]] bool watches() const noexcept { return acknowledged_.group->rank() < 0; }
 

@@ -35,11 +35,7 @@ class WorldStatus {
   [[nodiscard]] int leader() const noexcept { return leader_; }
   void set_leader(int rank) noexcept { leader_ = rank; }
   /// A rank has died. The WorldActor.
-  void note_death() {
-    const std::lock_guard lock(monitor_.mutex);
-    ++monitor_.deaths;
-    monitor_.changed.notify_all();
-  }
+  void note_death(std::int32_t rank) { epochs_.note_death(rank); }
   /// See FollowerActions::keeping.
   [[nodiscard]] FollowerActions::Keeping keeping() const {
     const std::lock_guard lock(monitor_.mutex);
