@@ -54,6 +54,7 @@ install(FILES config/troupe.conf.example DESTINATION share/troupe)
 install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch scripts/slurm/drill.sbatch
         DESTINATION share/troupe/slurm)
 install(PROGRAMS scripts/scaling.sh DESTINATION share/troupe)
+install(PROGRAMS scripts/troupe-run DESTINATION bin)
 install(FILES scripts/slurm/env.sh scripts/slurm/sweep.sh scripts/slurm/scaling_report.py DESTINATION share/troupe/slurm)
 
 install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe:: DESTINATION lib/cmake/troupe)

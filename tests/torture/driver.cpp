@@ -210,18 +210,19 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     option("restart-budget", std::to_string(random.below(2)));
     spec.may_end_early = true;
   }
-  if (random.one_in(10)) {
+  const bool respawns = config.text("on-rank-loss") == "respawn";
+  if (!respawns && random.one_in(10)) {
     option("rounds", "run");
     option("resume", "on");
     spec.kills = static_cast<int>(random.between(1, 3));
-  } else if (spec.ranks > 1 && random.one_in(10)) {
+  } else if (!respawns && spec.ranks > 1 && random.one_in(10)) {
     option("on-loss", "shrink");
     if (!spec.may_end_early) option("restart-budget", std::to_string(random.below(2)));
     choose("rejoin-after", {"0s", "200ms", "1s"});
     choose("partner", {"", "", "off"});
     choose("on-health", {"", "shrink"});
     spec.may_end_early = true;  // nobody may be left
-  } else if (spec.ranks > 1 && random.one_in(8)) {
+  } else if (respawns || (spec.ranks > 1 && random.one_in(8))) {
     option("on-rank-loss", "respawn");
     option("descriptors", "0");  // connections take many
     option("partner", "on");

@@ -82,6 +82,8 @@ std::string BufferTable::explain(const Operand& operand) const {
 
 Result<Operand> BufferTable::translate(const Operand& named) const {
   const Error stale{Errc::stale, 0, "the token's buffer is gone"};
+  if (named.generation != 0 && named.generation < first_generation_)
+    return Error{Errc::peer_lost, 0, "the process that had the token's buffer has died"};
   if (named.buffer >= size_) return stale;
   const auto& entry = at(named.buffer);
   if (!entry.live || (entry.dropped && entry.holds == 0) || !valid(named.buffer, named.generation))

@@ -169,6 +169,20 @@ TEST(BufferTable, RestoredItIsValidForAllItsReferencesAndForNoEarlierBuffers) {
   EXPECT_EQ(table.translate(token).code(), Errc::stale);
 }
 
+/// What a process of this rank had that has died, whatever this one has by the same number.
+TEST(BufferTable, TokensOfAnEarlierProcessAreOfALostPeer) {
+  BufferTable table;
+  table.begin_with(1001);
+  const auto buffer = *table.add(1, 0, 80, DType::f64);
+  auto token = whole(table, buffer);
+  token.region = kTokenRegion, token.reserved = static_cast<std::uint32_t>(DType::f64);
+  EXPECT_TRUE(table.translate(token).ok());
+  token.generation = 1000;
+  EXPECT_EQ(table.translate(token).code(), Errc::peer_lost);
+  token.generation = 0;
+  EXPECT_EQ(table.translate(token).code(), Errc::stale) << "it names nothing";
+}
+
 TEST(BufferTable, TranslatesTokensOrSaysWhatIsWrong) {
   BufferTable table;
   const auto buffer = *table.add(3, 4096, 800, DType::f64);
