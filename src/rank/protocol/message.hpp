@@ -188,6 +188,7 @@ struct SplitGivenUp {
 struct Joined {
   std::int32_t rank = 0;
   std::uint32_t incarnation = 0;
+  std::uint32_t round = 0, epoch = 0;  ///< the newest that it has heard of
 };
 /// Where the program is: the answer to AskCall.
 struct AtCall {
@@ -212,6 +213,7 @@ struct Order {
   std::int64_t step = -1;         ///< restore: where to go back to
   std::int32_t leader = 0;        ///< who gives it
   std::vector<Incarnation> incarnations{};  ///< of the ranks that have died once or more
+  std::vector<std::int32_t> joined{};       ///< those of them that no epoch has begun with yet
   std::vector<std::int32_t> asked{};        ///< restore: the ranks that say where they were
   std::vector<std::int32_t> excluded{};     ///< the spectators, sorted
 };

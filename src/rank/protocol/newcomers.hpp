@@ -44,6 +44,7 @@ class Newcomers {
   /// Some have joined since the last epoch began.
   [[nodiscard]] bool any() const noexcept { return !joined_.empty(); }
   [[nodiscard]] std::int32_t first() const { return joined_.front(); }
+  [[nodiscard]] const std::vector<std::int32_t>& joined() const noexcept { return joined_; }
 
   /// The ranks are asked what they have.
   void begin_replace() {

@@ -56,9 +56,12 @@ void WorldSupervisor::start(TimePoint now) {
 }
 
 void WorldSupervisor::take_over(const Heritage& heritage, TimePoint now) {
-  // The one before may have begun a round, or an epoch, of which this rank has not heard.
+  // The one before may have begun a round, or an epoch, of which this rank has not heard. And should
+  // another rank take over, too, its rounds are others than this one's.
   constexpr std::uint32_t kAhead = 2;
-  round_ = heritage.round + kAhead;
+  rounds_apart_ = static_cast<std::uint32_t>(options_.size);
+  round_ = (heritage.round + kAhead) / rounds_apart_ * rounds_apart_ +
+           static_cast<std::uint32_t>(options_.leader);
   epoch_ = heritage.epoch + 1;
   excluded_ = excluded_active_ = heritage.excluded;
   reports_.begin(now);
@@ -203,7 +206,7 @@ bool WorldSupervisor::is_excluded(int rank) const {
 }
 
 void WorldSupervisor::begin_round(Phase first, const Error& why, TimePoint now) {
-  ++round_;
+  round_ += rounds_apart_;
   if (++rounds_ > options_.max_rounds) {
     const auto rounds = std::to_string(options_.max_rounds) + " rounds; the last failure: ";
     // A job's script need not try again what has never worked.
@@ -228,6 +231,7 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
                                .epoch = epoch_ + 1,
                                .leader = options_.leader,
                                .incarnations = newcomers_.incarnations(),
+                               .joined = newcomers_.joined(),
                                .excluded = excluded_};
   if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {

@@ -123,6 +123,7 @@ class WorldSupervisor {
   Phase phase_ = Phase::active;
   std::uint32_t epoch_ = 0;
   std::uint32_t round_ = 0;
+  std::uint32_t rounds_apart_ = 1;
   int rounds_ = 0;  ///< of this re-formation
   bool stopped_ = false;
   TimePoint phase_since_{};

@@ -43,7 +43,8 @@ WorldParts::WorldParts(WorldCore& its_core, std::shared_ptr<VerificationBuffers>
           },
           [this](int to, const SupervisorMessage& message) { core.send(to, message); },
           [this](const SupervisorMessage& message) { member.receive(message); }),
-      leadership(*this),
+      leading(*this),
+      leadership(core.mpi().rank(), core.mpi().size(), core.mpi().respawns().incarnation(), &leading),
       formations(*this),
       verification(*this, std::move(buffers)),
       progress(*this) {
@@ -56,6 +57,7 @@ void WorldActor::on_start() {
 }
 
 void WorldActor::on(Begin) {
+  if (parts_->leader) parts_->leader->start();  // it leads from the first process of all on
   parts_->leadership.begin();
   tell_library({"engine", core_->device().info().libraries});
   context().schedule(look_every_, Deadline{});
@@ -87,7 +89,7 @@ void WorldActor::on(const FromNetwork& message) {
   if (const auto* const order = std::get_if<from_supervisor::Order>(&said)) {
     log::debug("world", "round {}: {}", order->round, to_string(order->phase));
     if (order->round < parts_->member.round()) return;
-    parts_->leadership.learn(*order);
+    if (!parts_->leadership.learn(*order)) return;
   }
   parts_->relay.down(said, context().now());
   parts_->trace.at(parts_->member.phase());

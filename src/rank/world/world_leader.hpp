@@ -26,6 +26,7 @@ class WorldLeader {
   /// A message for the leader itself: gives it to the one here that it is for.
   void hear(const RankMessage& message);
   void tick();
+  [[nodiscard]] std::uint32_t round() const noexcept { return supervisor_.round(); }
   /// Warns of what is left to be told of the ranks' libraries.
   void conclude() { warn(libraries_.conclude()); }
 

@@ -8,7 +8,7 @@
 #include "rank/protocol/follower.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/world/formations.hpp"
-#include "rank/world/leadership.hpp"
+#include "rank/world/leading.hpp"
 #include "rank/world/member_actions.hpp"
 #include "rank/world/progress_watch.hpp"
 #include "rank/world/recovery_trace.hpp"
@@ -32,6 +32,7 @@ struct WorldParts {
   MemberActions actions;  ///< what the protocol wants of this rank is done by
   WorldFollower member;
   WorldRelay relay;
+  Leading leading;  ///< what leadership wants is done by
   Leadership leadership;
   std::optional<WorldLeader> leader;  ///< of all ranks, if this rank is that
   Formations formations;              ///< communicators that the device is to form
