@@ -71,7 +71,10 @@ int main(int argc, char** argv) {
         troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
     if (!segment) return usage();
     shared = reinterpret_cast<PortHeader*>(segment->data());
-    troupe::ipc::die_with_rank(parent);
+    // Else nobody would remove these: the rank that would is gone.
+    troupe::ipc::die_with_rank(parent, [] {
+      for (const auto& path : shared->shm_names.paths()) ::unlink(path.c_str());
+    });
     troupe::ipc::ignore_job_signals();
   }
   // OpenBLAS reads it when it is loaded. By default each of its threads keeps a core busy for 2^26

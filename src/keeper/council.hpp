@@ -7,7 +7,7 @@
 
 #include <troupe/clock.hpp>
 
-#include "keeper/council_message.hpp"
+#include "keeper/reign.hpp"
 
 namespace troupe::keeper {
 
@@ -40,25 +40,8 @@ class Council {
     std::chrono::nanoseconds wait{};
   };
 
-  /// What the keeper does for its council.
-  class Actions {
-   public:
-    virtual ~Actions() = default;
-    /// To another keeper. What cannot be delivered is lost.
-    virtual void send(int place, const CouncilMessage& message) = 0;
-    /// The keepers have agreed on this roster.
-    virtual void seat(const Roster& roster) = 0;
-    /// There is no place for the rank that was to be released.
-    virtual void keep_rank() = 0;
-    /// The programs of all ranks have ended; the job's status.
-    virtual void all_have_ended(int status) = 0;
-    /// This keeper and its rank end at once: with the whole job, or alone. `why`: empty if others
-    /// say it.
-    enum class Ending { job, place };
-    virtual void end(int status, const std::string& why, Ending ending) = 0;
-  };
-
-  static constexpr int kExitRequeue = 75;
+  using Actions = CouncilActions;
+  static constexpr int kExitRequeue = Reign::kExitRequeue;
 
   /// `actions` outlive it.
   Council(const Options& options, Actions& actions);
@@ -74,7 +57,7 @@ class Council {
   /// The state of the rank here has changed.
   void set_state(RankState state, int status, TimePoint now);
   /// The process of the rank here has died, and another is started.
-  void note_death() { ++peer(options_.place).deaths; }
+  void note_death() { ++colleagues_.own().deaths; }
   /// The rank here cannot go on at this place. Answered by seat() or keep_rank().
   void release(TimePoint now);
   /// All ranks are to end at once, this one too.
@@ -82,68 +65,33 @@ class Council {
 
   /// The newest roster that the keepers have agreed on.
   [[nodiscard]] const Roster& roster() const noexcept { return applied_; }
-  [[nodiscard]] bool leads() const noexcept { return role_ == Role::leading; }
+  [[nodiscard]] bool leads() const noexcept { return reign_.has_value(); }
 
  private:
   enum class Role { looking, attached, following, preparing, leading };
-  struct Peer {
-    TimePoint heard{};
-    std::optional<TimePoint> closed{};
-    std::optional<TimePoint> reported{};  ///< its newest Report to this keeper
-    RankState state = RankState::none;
-    int status = 0;
-    std::uint32_t deaths = 0;
-    bool promised = false;        ///< in the term that this keeper prepares
-    std::uint64_t acknowledged = 0;  ///< the newest roster of the term that it has accepted
-    bool releases = false;        ///< it has asked to be rid of its rank
-  };
 
   void on(int from, const council::Report& said, TimePoint now);
   void on(int from, const council::Here& said, TimePoint now);
   void on(int from, const council::Elsewhere& said, TimePoint now);
   void on(int from, const council::Prepare& said, TimePoint now);
   void on(int from, const council::Promise& said, TimePoint now);
-  void on(int from, const council::Refuse& said, TimePoint now);
-  void on(int from, const council::Accept& said, TimePoint now);
-  void on(int from, const council::Accepted& said, TimePoint now);
-  void on(int from, const council::Release& said, TimePoint now);
-  void on(int from, const council::NoSpare& said, TimePoint now);
-  void on(int from, const council::Expelled& said, TimePoint now);
-  void on(int from, const council::Abort& said, TimePoint now);
-  void on(int from, const council::AllEnded& said, TimePoint now);
-
-  // As one that leads, or might.
+  void on(const council::Refuse& said, TimePoint now);
+  void on(int from, const council::Accept& said);
+  void on(int from, const council::Abort& said);
 
   /// Asks for promises if enough keepers report to this one.
   void try_to_lead(TimePoint now);
-  /// Looks for places that are lost, and for ranks that want another one.
-  void judge(TimePoint now);
-  [[nodiscard]] bool ranks_are_replaceable(const Roster& roster) const;
-  [[nodiscard]] int free_place(const Roster& roster, TimePoint now) const;
-  void propose(Roster roster);
-  void count_acceptances();
-  void tell_all(const CouncilMessage& message);
-  void look_for_the_end();
-
-  // As one that follows.
-
+  /// Without enough of them it might lead again.
+  void give_up_leading(TimePoint now);
+  void end_if_all_have();
+  /// To the leader: this keeper lives.
   void report();
-  [[nodiscard]] council::Report own_report(std::uint64_t term) const;
-  void follow(int leader, std::uint64_t term);
   /// Turns to this keeper, which might lead.
   void look_at(int place, TimePoint now);
   /// Turns to the next one, or, behind all lower ones, waits for reports itself.
   void look_on(TimePoint now);
-  void give_up_leading(TimePoint now);
+  /// The newest roster counts.
   void apply();
-
-  /// True if these are more than half of all keepers; `with_first`: place 0 is among them.
-  [[nodiscard]] bool is_quorum(int count, bool with_first) const noexcept;
-  template <class Condition>
-  [[nodiscard]] bool quorum_of(const Condition& counts) const;
-  [[nodiscard]] bool is_dead(const Peer& peer, TimePoint now) const;
-  [[nodiscard]] Peer& peer(int place) { return peers_[static_cast<std::size_t>(place)]; }
-  [[nodiscard]] const Peer& own() const { return peers_[static_cast<std::size_t>(options_.place)]; }
   [[nodiscard]] bool is_candidate() const noexcept {
     return role_ == Role::looking && leader_ == options_.place;
   }
@@ -151,18 +99,17 @@ class Council {
   Options options_;
   Actions* actions_;
   std::chrono::nanoseconds beat_;
-  std::vector<Peer> peers_;  ///< by place, this one too
+  Colleagues colleagues_;
   Role role_ = Role::looking;
   int leader_ = 0;  ///< the one that this keeper turns to; itself: it leads, or might
   std::uint64_t term_ = 0;      ///< preparing, leading, following
   std::uint64_t promised_ = 0;  ///< no roster of an earlier term is accepted
   std::uint64_t highest_ = 0;   ///< of all terms that it has heard of
   Roster accepted_, applied_;
-  std::uint64_t committed_ = 0;  ///< leading: the newest roster of the term that counts
-  TimePoint turned_{};           ///< when it turned to leader_, or began to prepare
+  std::optional<Reign> reign_;        ///< while it leads
+  TimePoint turned_{};                ///< when it turned to leader_, or began to prepare
   std::optional<TimePoint> without_;  ///< since when there is no leader with enough keepers
   TimePoint last_tick_{}, probed_{};
-  std::string why_;  ///< the job ends
   bool over_ = false;
 };
 

@@ -10,7 +10,7 @@ readonly by=$3 amount=$4
 
 # Processes of a host are not to end with the first of them: mpirun would take that for a host that has never come up.
 export HOSTS_SHARE_PROCESSES=1
-readonly heat=(troupe-heat --points 10,8,6 --steps 600 --together 4 --commit-every 20)
+readonly heat=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20)
 readonly survives=(--rank-silence 2s --respawn-wait 500ms)
 
 # Of a job that fails: what it has said, and what of it is left.
@@ -19,7 +19,7 @@ explain() {
   local status=$?
   ((status == 0 || status == 77)) && return
   tail -n 60 "$work/$current.txt" >&2
-  ps -eo pid,ppid,stat,etimes,args | grep -E 'troupe|mpirun|orted|srun|slurm' | cut -c1-200 >&2
+  ps -eo pid,ppid,stat,etimes,args | cut -c1-200 >&2
 }
 trap explain EXIT
 
