@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
   ::setenv("TROUPE_FLIGHT_DIR", "none", 0);
   const Program program{
       "troupe-drill",
-      "Measures recovery: device hosts, or ranks, suffer real faults while all ranks compute; the table and "
+      "Measures recovery: device hosts, or ranks, suffer real faults while all ranks compute; the "
+      "table and "
       "the JSON file say how long each phase took and what was lost. Ends with 0 if every recovery "
       "succeeded and a buffer that nobody wrote came through all of them bit for bit.",
       drill::option_specs()};

@@ -72,9 +72,8 @@ Result<std::vector<RankDeath>> parse_deaths(const Config& config) {
 
 /// A place is used up by each loss of a node.
 Result<void> check_spares(const Config& config, const Options& options) {
-  const auto nodes = std::count_if(options.attacks.begin(), options.attacks.end(), [](auto& one) {
-    return one.death == RankDeath::node;
-  });
+  const auto nodes = std::count_if(options.attacks.begin(), options.attacks.end(),
+                                   [](auto& one) { return one.death == RankDeath::node; });
   const auto wanted = nodes * options.repetitions * std::ssize(options.victims);
   if (config.integer("spares") >= wanted) return {};
   return bad("spares", fmt::format("so many nodes are lost: {}", wanted));

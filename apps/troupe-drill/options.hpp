@@ -33,7 +33,7 @@ struct Options {
   std::uint64_t kept_bytes = 0;
   bool in_run = false;
   bool ranks_die = false;  ///< the attacks are on the processes of ranks, all of them
-  bool shrinks = false;  ///< the world goes on without those that are struck, until they are back
+  bool shrinks = false;    ///< the world goes on without those that are struck, until they are back
   std::vector<int> world_sizes;  ///< to be simulated
   std::string json;
 };

@@ -103,8 +103,8 @@ void RankDeaths::reduce_and_verify() {
 
 void RankDeaths::note_pauses() {
   const auto overcome = deaths().size() / options_.victims.size();
-  const auto noted = static_cast<std::size_t>(std::ranges::count_if(
-      noted_, [](double pause) { return pause > 0; }));
+  const auto noted = static_cast<std::size_t>(
+      std::ranges::count_if(noted_, [](double pause) { return pause > 0; }));
   if (noted >= overcome || noted == noted_.size()) return;
   // A process that is new has waited for nothing.
   const double mine =

@@ -44,8 +44,8 @@ class RankDeaths {
   FaultsOfRank faults_;
   GpuRef<double> stream_, pauses_;  ///< pauses_: in ms, by attack; 0: not noted
   GpuRef<float> kept_;
-  std::vector<double> noted_;  ///< as pauses_ has it
-  bool is_fresh_ = true;       ///< noted_ is not known
+  std::vector<double> noted_;                  ///< as pauses_ has it
+  bool is_fresh_ = true;                       ///< noted_ is not known
   std::optional<Clock::time_point> verified_;  ///< of the newest step
 };
 

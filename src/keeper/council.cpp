@@ -267,7 +267,8 @@ void Council::on(int from, const Promise& said, TimePoint now) {
     // Who has not reported to this keeper before is not judged by that.
     if (!one.closed) one.heard = std::max(one.heard, now - options_.silence / 2);
   }
-  reign_.emplace(term_, Reign::Parts{accepted_, colleagues_, *actions_, beat_, [this] { apply(); }});
+  reign_.emplace(term_,
+                 Reign::Parts{accepted_, colleagues_, *actions_, beat_, [this] { apply(); }});
   reign_->begin();
 }
 
@@ -307,8 +308,7 @@ void Council::apply() {
   applied_ = accepted_;
   if (applied_.over >= 0) {
     over_ = true;
-    return actions_->end(applied_.over, reign_ ? reign_->why() : std::string(),
-                         Ending::job);
+    return actions_->end(applied_.over, reign_ ? reign_->why() : std::string(), Ending::job);
   }
   if (applied_.is_lost(options_.place)) {
     over_ = true;

@@ -101,7 +101,7 @@ class Council {
   std::chrono::nanoseconds beat_;
   Colleagues colleagues_;
   Role role_ = Role::looking;
-  int leader_ = 0;  ///< the one that this keeper turns to; itself: it leads, or might
+  int leader_ = 0;              ///< the one that this keeper turns to; itself: it leads, or might
   std::uint64_t term_ = 0;      ///< preparing, leading, following
   std::uint64_t promised_ = 0;  ///< no roster of an earlier term is accepted
   std::uint64_t highest_ = 0;   ///< of all terms that it has heard of

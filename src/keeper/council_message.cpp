@@ -47,8 +47,8 @@ bool Roster::is_after(const Roster& other) const {
 }
 
 bool Roster::says_the_same_as(const Roster& other) const {
-  return seats == other.seats && lost == other.lost && spent == other.spent &&
-         over == other.over && replaceable == other.replaceable;
+  return seats == other.seats && lost == other.lost && spent == other.spent && over == other.over &&
+         replaceable == other.replaceable;
 }
 
 std::vector<std::byte> encode(const CouncilMessage& message) {

@@ -23,12 +23,12 @@ struct Seat {
 
 /// Which place has which rank. The keepers agree on every change.
 struct Roster {
-  std::uint64_t term = 0;    ///< of the leader that has proposed it
-  std::uint64_t number = 0;  ///< counts the rosters of a term
+  std::uint64_t term = 0;             ///< of the leader that has proposed it
+  std::uint64_t number = 0;           ///< counts the rosters of a term
   std::vector<Seat> seats{};          ///< by rank
   std::vector<std::int32_t> lost{};   ///< places that are taken for lost, sorted
   std::vector<std::int32_t> spent{};  ///< places that live, and can have no rank any more, sorted
-  std::int32_t over = -1;  ///< the job ends with this status; -1: it does not
+  std::int32_t over = -1;             ///< the job ends with this status; -1: it does not
   bool replaceable = false;  ///< all ranks are in the world, and none is past what can be repeated
 
   [[nodiscard]] bool is_lost(int place) const;

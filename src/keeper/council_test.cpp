@@ -49,7 +49,9 @@ class Job {
     }
     void keep_rank() override { ++kept; }
     void all_have_ended(int its_status) override { ended = true, status = its_status; }
-    void end(int its_status, const std::string&, Ending) override { ended = true, status = its_status; }
+    void end(int its_status, const std::string&, Ending) override {
+      ended = true, status = its_status;
+    }
 
     Job& job;
     int place, rank;
@@ -317,9 +319,7 @@ TEST(Council, WhateverHappensOnePartAtMostGoesOn) {
     for (int event = 0; event < 6; ++event) {
       const auto place = static_cast<int>(random() % static_cast<std::uint64_t>(ranks + spares));
       switch (random() % 4) {
-        case 0:
-          job.kill(place);
-          break;
+        case 0: job.kill(place); break;
         case 1: {
           std::set<int> side;
           for (int one = 0; one < ranks + spares; ++one) {
@@ -339,7 +339,8 @@ TEST(Council, WhateverHappensOnePartAtMostGoesOn) {
     job.run(2 * kSettled);
     EXPECT_LE(job.leaders().size(), 1u);
     if (job.leaders().empty()) {
-      for (int place = 0; place < ranks + spares; ++place) EXPECT_FALSE(job.goes_on(place)) << place;
+      for (int place = 0; place < ranks + spares; ++place)
+        EXPECT_FALSE(job.goes_on(place)) << place;
       continue;
     }
     const auto& roster = job.at(job.leaders().front()).council.roster();

@@ -123,7 +123,7 @@ int Keeper::run() {
                                     .ranks = ranks,
                                     .silence = arguments_.silence,
                                     .wait = arguments_.wait},
-                   static_cast<Actions&>(*this));
+                   static_cast<CouncilActions&>(*this));
   job_ = places_;
   job_.cards.resize(static_cast<std::size_t>(ranks));
   seats_ = council_->roster().seats;
@@ -360,10 +360,10 @@ void Keeper::answer_log(int place) {
 void Keeper::hear_log(std::span<const std::byte> log) {
   asked_for_log_.reset();
   if (::pwrite(start_.get(), log.data(), log.size(), 0) != static_cast<ssize_t>(log.size()))
-    return end(kExitUsage, ipc::system_error("pwrite").to_string(), Actions::Ending::job);
+    return end(kExitUsage, ipc::system_error("pwrite").to_string(), CouncilActions::Ending::job);
   if (rank_.pid() <= 0) return start();
   const auto job = write_job(job_);
-  if (!job.ok()) return end(kExitUsage, job.error().to_string(), Actions::Ending::job);
+  if (!job.ok()) return end(kExitUsage, job.error().to_string(), CouncilActions::Ending::job);
   tell_rank({.kind = ToRank::Kind::seat}, job->get());
 }
 
@@ -401,12 +401,12 @@ void Keeper::all_have_ended(int status) {
   all_ended_ = status;
 }
 
-void Keeper::end(int status, const std::string& why, Actions::Ending ending) {
+void Keeper::end(int status, const std::string& why, CouncilActions::Ending ending) {
   if (!why.empty()) {
     const auto here = places_.cards[static_cast<std::size_t>(places_.rank)].host.data();
     say(std::string(here) + ": " + why);
   }
-  ending_ = Ending{.status = status, .whole_job = ending == Actions::Ending::job};
+  ending_ = Ending{.status = status, .whole_job = ending == CouncilActions::Ending::job};
 }
 
 void Keeper::let_them_hear(std::chrono::nanoseconds limit) {
@@ -425,8 +425,8 @@ void Keeper::tell_status(int status) {
 int Keeper::finish() {
   const bool leads = council_->leads();
   let_them_hear(kLastWords);
-  const auto last = goodbye_.value_or(
-      FromRank{.time_ns = std::chrono::nanoseconds(kPatience).count()});
+  const auto last =
+      goodbye_.value_or(FromRank{.time_ns = std::chrono::nanoseconds(kPatience).count()});
   end_rank();
   if (leads) tell_status(*all_ended_);
   // MPI would wait for those that are lost.

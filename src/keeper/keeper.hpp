@@ -19,7 +19,7 @@ inline constexpr int kExitUsage = 2;
 
 /// A place of the job: starts its rank, or waits for one, and sits in the council of all keepers.
 /// One thread.
-class Keeper final : Council::Actions {
+class Keeper final : CouncilActions {
  public:
   explicit Keeper(Arguments arguments) : arguments_(std::move(arguments)) {}
   /// The exit status.
@@ -33,12 +33,12 @@ class Keeper final : Council::Actions {
     int signal = 0;          ///< this process dies of it, as its rank has
   };
 
-  // Council::Actions
+  // CouncilActions
   void send(int place, const CouncilMessage& message) override;
   void seat(const Roster& roster) override;
   void keep_rank() override;
   void all_have_ended(int status) override;
-  void end(int status, const std::string& why, Council::Actions::Ending ending) override;
+  void end(int status, const std::string& why, CouncilActions::Ending ending) override;
 
   // The rank
 

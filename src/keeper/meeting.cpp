@@ -27,7 +27,8 @@ Job meet(int listener, int own, int spares) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (spares >= size) {
     if (job.rank == 0) {
-      std::fprintf(stderr, "troupe-keeper: spares = %d: the job has %d processes, and none is left\n",
+      std::fprintf(stderr,
+                   "troupe-keeper: spares = %d: the job has %d processes, and none is left\n",
                    spares, size);
     }
     MPI_Finalize();

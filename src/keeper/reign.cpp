@@ -36,9 +36,8 @@ void Reign::propose(Roster roster) {
 void Reign::count_acceptances() {
   const auto number = parts_.accepted.number;
   if (is_committed() ||
-      !parts_.colleagues.are_quorum(parts_.accepted, [&](const Colleagues::Peer& one) {
-        return one.acknowledged == number;
-      }))
+      !parts_.colleagues.are_quorum(
+          parts_.accepted, [&](const Colleagues::Peer& one) { return one.acknowledged == number; }))
     return;
   committed_ = number;
   tell_all(Here{term_, committed_});

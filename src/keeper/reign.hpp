@@ -46,9 +46,7 @@ class Reign {
   void propose(Roster roster);
   void count_acceptances();
   /// The accepted roster counts.
-  [[nodiscard]] bool is_committed() const noexcept {
-    return committed_ == parts_.accepted.number;
-  }
+  [[nodiscard]] bool is_committed() const noexcept { return committed_ == parts_.accepted.number; }
   [[nodiscard]] Roster with_the_lost(TimePoint now) const;
   void seat_anew(Roster& roster, TimePoint now);
   [[nodiscard]] bool ranks_are_replaceable(const Roster& roster) const;

@@ -49,11 +49,10 @@ Result<void> become_keeper(const Settings& settings, char** argv) {
   if (error) return Error{Errc::io, error.value(), "/proc/self/exe: " + error.message()};
   auto keeper = keeper_program();
   // See keeper::Arguments.
-  std::vector<std::string> numbers{std::to_string(settings.spares),
-                                   std::to_string(settings.rank_silence.count()),
-                                   std::to_string(settings.respawn_wait.count()),
-                                   std::to_string(settings.restart_budget),
-                                   std::to_string(settings.restart_window.count())};
+  std::vector<std::string> numbers{
+      std::to_string(settings.spares), std::to_string(settings.rank_silence.count()),
+      std::to_string(settings.respawn_wait.count()), std::to_string(settings.restart_budget),
+      std::to_string(settings.restart_window.count())};
   std::vector<char*> arguments{keeper.data()};
   for (auto& number : numbers) arguments.push_back(number.data());
   arguments.push_back(program.data());

@@ -263,8 +263,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   device.emplace(device_core);
   world.emplace(*device, world_core);
   observer->watch(*world_core);
-  if (settings.on_rank_loss == OnRankLoss::respawn)
-    mpi->respawns().expect();
+  if (settings.on_rank_loss == OnRankLoss::respawn) mpi->respawns().expect();
 }
 
 Runtime::Runtime(int argc, char** argv, const Config& config)

@@ -84,10 +84,10 @@ TEST(Respawn, ARankThatIsStopped) {
     SCOPED_TRACE(rank);
     const Scratch scratch;
     const auto file = scratch.file("report.json");
-    Job job(ranks, kProblem + kRespawn +
-                       Arguments{"--rank-silence", "1s", "--fault",
-                                 "stop@90:" + std::to_string(rank), "--json", file, "--log-level",
-                                 "error"});
+    Job job(ranks,
+            kProblem + kRespawn +
+                Arguments{"--rank-silence", "1s", "--fault", "stop@90:" + std::to_string(rank),
+                          "--json", file, "--log-level", "error"});
     EXPECT_EQ(job.wait(), 0) << job.err();
     EXPECT_NE(job.err().find("rank " + std::to_string(rank) + " has not answered for 1"),
               std::string::npos)

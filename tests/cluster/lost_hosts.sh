@@ -52,6 +52,8 @@ rank_is_stopped() { # HOST
   done 2>/dev/null
   return 1
 }
+# A host whose cable has been out needs a moment: until then mpirun would wait for its daemon for ever.
+is_reached() { [[ $(ip netns exec "$1" timeout 1 bash -c 'exec 3<>/dev/tcp/10.77.0.6/9' 2>&1) == *refused* ]]; }
 kill_host() { processes_of "$1" | xargs -r kill -KILL 2>/dev/null || true; }
 no_process_of() { [[ -z $(processes_of "$1" 'troupe-[hkd]') ]]; }
 
@@ -77,6 +79,7 @@ struck() {
     ip link set "port$host" up
     wait_until 30 "$name: h$host knows that it is out" no_process_of "h$host"
   fi
+  wait_until 30 "$name: h$host is reached again" is_reached "h$host"
   for host in 1 2 3 4 5; do wait_until 15 "$name: nothing is left on h$host" no_process_of "h$host"; done
 }
 # recovered NAME KIND: once, by that, to the right result

@@ -65,8 +65,7 @@ class Made {
     auto& world = c_->world();
     // On one rank after the other, 0 among them.
     const int victim = static_cast<int>((number / 30) % c_->size());
-    if (number % 30 == 25 && victim == c_->rank() && world.deaths_of_rank() == 0 &&
-        number < 60)
+    if (number % 30 == 25 && victim == c_->rank() && world.deaths_of_rank() == 0 && number < 60)
       ::kill(::getpid(), SIGKILL);
     c_->device().fill(x_, static_cast<double>(number + 1));
     c_->device().fill(y_, 1.0);

@@ -295,9 +295,9 @@ void Generator::make_members(Round& round) {
   const auto in_step = random_.between(2, 12) * ranks_;
   const auto victim = draw_struck() ? random_.below(round.steps) : -1;
   for (step_ = 0; step_ < static_cast<std::size_t>(round.steps); ++step_)
-    add_operations(in_step, true,
-                   std::cmp_equal(step_, victim) ||
-                       (recipe_.respawns && victim >= 0 && random_.one_in(5)));
+    add_operations(
+        in_step, true,
+        std::cmp_equal(step_, victim) || (recipe_.respawns && victim >= 0 && random_.one_in(5)));
 }
 
 bool Generator::draw_struck() {

@@ -200,10 +200,13 @@ Result<void> check_options(const Config& config) {
   const bool respawns = config.text("on-rank-loss") == "respawn";
   const bool shrinks = config.text("on-loss") == "shrink" || respawns;
   if (kinds->contains(RoundKind::members) && !shrinks)
-    return Error{Errc::invalid, 0, "--rounds members: with --on-loss shrink, or --on-rank-loss respawn"};
+    return Error{Errc::invalid, 0,
+                 "--rounds members: with --on-loss shrink, or --on-rank-loss respawn"};
   // A rank that is out of the world would not learn whether there is another program.
   if (shrinks && config.real("minutes") > 0)
-    return Error{Errc::invalid, 0, "--minutes: with --on-loss shrink, or --on-rank-loss respawn, only without mpirun"};
+    return Error{
+        Errc::invalid, 0,
+        "--minutes: with --on-loss shrink, or --on-rank-loss respawn, only without mpirun"};
   return {};
 }
 

@@ -321,8 +321,8 @@ struct Recipe {
   std::int64_t operations = 1000;
   std::string engine = "cpu";
   Faults faults = Faults::some;
-  bool isolated = true;  ///< device hosts are processes, so that they can be lost
-  bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
+  bool isolated = true;   ///< device hosts are processes, so that they can be lost
+  bool shrinks = false;   ///< the world goes on without ranks that are lost: rounds of members only
   bool respawns = false;  ///< … or with ranks that have died, in one round
   bool leaves_failing = false;  ///< … and without GPUs that say they are failing
   bool collectives = true, tokens = true;

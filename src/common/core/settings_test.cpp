@@ -62,8 +62,9 @@ TEST_F(SettingsOfAProgram, WordsAreEnumerators) {
                 {"nccl", TokenWay::nccl}});
   expect_words("on-loss", &Settings::on_loss,
                {{"respawn", OnLoss::respawn}, {"shrink", OnLoss::shrink}, {"stop", OnLoss::stop}});
-  expect_words("on-health", &Settings::on_health,
-               {{"warn", OnHealth::warn}, {"shrink", OnHealth::shrink}, {"replace", OnHealth::replace}});
+  expect_words(
+      "on-health", &Settings::on_health,
+      {{"warn", OnHealth::warn}, {"shrink", OnHealth::shrink}, {"replace", OnHealth::replace}});
   expect_words("checkpoint-io", &Settings::checkpoint_io,
                {{"direct", CheckpointIo::direct},
                 {"pinned", CheckpointIo::pinned},

@@ -26,7 +26,7 @@ struct Card {
   std::array<char, 64> host{};  ///< its name, for messages
   std::array<NetworkAddress, kAddresses> addresses{};
   std::uint32_t address_count = 0;
-  std::uint16_t port = 0;  ///< where its rank listens, in the byte order of the network
+  std::uint16_t port = 0;         ///< where its rank listens, in the byte order of the network
   std::uint16_t keeper_port = 0;  ///< and the keeper itself
   std::int32_t place = 0;
   std::uint32_t moves = 0;  ///< of the rank that it is the card of, when that came to this place

@@ -235,7 +235,8 @@ bool Links::consume(In& in, const Taker& taker) {
   }
 }
 
-/// The process at the other end has given up an earlier connection, and not all of it has been read.
+/// The process at the other end has given up an earlier connection, and not all of it has been
+/// read.
 bool Links::has_elder(const End& end) const {
   const auto first = std::find_if(in_.begin(), in_.end(), [&](const auto& other) {
     return other->rank == end.rank && other->incarnation == end.incarnation && other->socket;

@@ -324,8 +324,8 @@ TEST(LinkExchange, EndsWhereARankHasDied) {
   Eras its_eras(reborn->peers());
   its_eras.begin({5, 0});
   std::thread successor([&] {
-    LinkExchange its(std::make_shared<LinkPost>(*reborn, its_eras, LinkChannel::hosts, false), {0, 1},
-                     1, 7, LinkExchange::Renewal::at_once);
+    LinkExchange its(std::make_shared<LinkPost>(*reborn, its_eras, LinkChannel::hosts, false),
+                     {0, 1}, 1, 7, LinkExchange::Renewal::at_once);
     its.barrier();
   });
   exchange.barrier();

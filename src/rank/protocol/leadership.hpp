@@ -11,14 +11,14 @@ namespace troupe::rank_process {
 /// process has not died since the last epoch began. Pure.
 ///
 /// Intuition: a process that was started in the place of a dead one says so to all others (Joined),
-/// and is *unsettled* until an epoch begins with it. All ranks know who is unsettled, so all of them
-/// find the same leader, each for itself; a rank that does not know yet hears it by the orders.
-/// Where all have died there is nothing to go on with: rank 0 leads, and they begin anew.
+/// and is *unsettled* until an epoch begins with it. All ranks know who is unsettled, so all of
+/// them find the same leader, each for itself; a rank that does not know yet hears it by the
+/// orders. Where all have died there is nothing to go on with: rank 0 leads, and they begin anew.
 ///
 /// Model: a process that is new knows of no other one's death but what it hears. So who is
-/// unsettled himself answers a Joined with his own. A rank that has missed the begin of an epoch may
-/// find another leader than the others do: of two that lead, the one of the older round resigns as
-/// soon as it hears an order of the other (rounds of two leaders are never the same).
+/// unsettled himself answers a Joined with his own. A rank that has missed the begin of an epoch
+/// may find another leader than the others do: of two that lead, the one of the older round resigns
+/// as soon as it hears an order of the other (rounds of two leaders are never the same).
 class Leadership {
  public:
   static constexpr std::uint32_t kUnknown = UINT32_MAX;
@@ -83,7 +83,7 @@ class Leadership {
   Actions* actions_;
   int leader_ = 0;
   bool leads_;
-  std::vector<bool> settled_;             ///< by rank, as far as is known here
+  std::vector<bool> settled_;  ///< by rank, as far as is known here
   Actions::Heard heard_;
   std::vector<std::uint32_t> in_round_;  ///< by rank: its process in the newest order's round
 };

@@ -88,14 +88,15 @@ class Job {
                 its_incarnation == 0 ? 0 : Leadership::kUnknown),
           leadership(its_rank, its_job.size(), its_incarnation, this),
           member(its_rank, this, its_incarnation > 0),
-          relay({.rank = its_rank, .tree = {.size = its_job.size(), .radix = 2}},
-                [this](int to, const RankMessage& said) {
-                  if (to != WorldRelay::kToSupervisor) return job.send(*this, to, said);
-                  if (supervisor) return supervisor->receive(said, job.now_);
-                  job.send(*this, leadership.leader(), ForLeader{said});
-                },
-                [this](int to, const SupervisorMessage& said) { job.send(*this, to, said); },
-                [this](const SupervisorMessage& said) { member.receive(said); }) {}
+          relay(
+              {.rank = its_rank, .tree = {.size = its_job.size(), .radix = 2}},
+              [this](int to, const RankMessage& said) {
+                if (to != WorldRelay::kToSupervisor) return job.send(*this, to, said);
+                if (supervisor) return supervisor->receive(said, job.now_);
+                job.send(*this, leadership.leader(), ForLeader{said});
+              },
+              [this](int to, const SupervisorMessage& said) { job.send(*this, to, said); },
+              [this](const SupervisorMessage& said) { member.receive(said); }) {}
 
     void make_supervisor() {
       supervisor = std::make_unique<WorldSupervisor>(
@@ -121,7 +122,7 @@ class Job {
     /// Calls f a little later, if the process lives then.
     template <class F>
     void later(std::uint64_t limit_us, F f) {
-      job.after(job.some_time(limit_us), [this, &its_job = job, its_rank = rank,
+      job.after(job.some_time(limit_us), [&its_job = job, its_rank = rank,
                                           its_incarnation = incarnation, f = std::move(f)] {
         if (its_job.lives(its_rank, its_incarnation)) f();
       });
@@ -235,7 +236,8 @@ class Job {
   /// As links carry it: in order between two processes, to none but the one that it is meant for,
   /// and heard of none that is known to be dead.
   void send(Process& from, int to, const WorldMessage& message) {
-    const auto wanted = to == from.rank ? from.incarnation : from.known[static_cast<std::size_t>(to)];
+    const auto wanted =
+        to == from.rank ? from.incarnation : from.known[static_cast<std::size_t>(to)];
     auto& due = last_[{from.rank, from.incarnation, to}];
     due = std::max(due + microseconds(1), now_ + some_time(2000));
     after(due - now_, [this, bytes = encode(message), to, wanted, sender = from.rank,

@@ -311,8 +311,8 @@ bool is_echo(std::string_view fault_kind) noexcept;
 
 /// What Recovery::kind says of a rank that becomes a spectator, also because it has asked for it,
 /// of one that rejoins, of one that has left its run by an error of its own, and of one whose step
-/// has failed as if by a fault, and nobody knows of one, of a rank whose process has died, and of one
-/// that goes on at another place.
+/// has failed as if by a fault, and nobody knows of one, of a rank whose process has died, and of
+/// one that goes on at another place.
 inline constexpr const char *kKindRank = "rank", *kKindNode = "node";
 inline constexpr const char *kKindFailed = "failed", *kKindWithdrawn = "withdrawn",
                             *kKindRejoins = "rejoin", *kKindLeft = "left", *kKindError = "error";

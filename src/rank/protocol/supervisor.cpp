@@ -56,8 +56,8 @@ void WorldSupervisor::start(TimePoint now) {
 }
 
 void WorldSupervisor::take_over(const Heritage& heritage, TimePoint now) {
-  // The one before may have begun a round, or an epoch, of which this rank has not heard. And should
-  // another rank take over, too, its rounds are others than this one's.
+  // The one before may have begun a round, or an epoch, of which this rank has not heard. And
+  // should another rank take over, too, its rounds are others than this one's.
   constexpr std::uint32_t kAhead = 2;
   rounds_apart_ = static_cast<std::uint32_t>(options_.size);
   round_ = (heritage.round + kAhead) / rounds_apart_ * rounds_apart_ +

@@ -246,7 +246,11 @@ Result<void> RunStates::load_own_part(const SavedState& state) {
 }
 
 void RunStates::settle() const {
-  if (keeper_ != nullptr && !keeper_->wait_idle([this] { return is_interrupted(*core_); }))
+  if (keeper_ == nullptr) return;
+  const bool idle = keeper_->wait_idle([this] { return is_interrupted(*core_); });
+  // Where a death has ended the partners' copies of a commit, the one before is all that they have:
+  // it must not be overwritten.
+  if (!idle || core_->status().members().is_one_dead())
     throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
 }
 

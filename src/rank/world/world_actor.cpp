@@ -44,7 +44,8 @@ WorldParts::WorldParts(WorldCore& its_core, std::shared_ptr<VerificationBuffers>
           [this](int to, const SupervisorMessage& message) { core.send(to, message); },
           [this](const SupervisorMessage& message) { member.receive(message); }),
       leading(*this),
-      leadership(core.mpi().rank(), core.mpi().size(), core.mpi().respawns().incarnation(), &leading),
+      leadership(core.mpi().rank(), core.mpi().size(), core.mpi().respawns().incarnation(),
+                 &leading),
       formations(*this),
       verification(*this, std::move(buffers)),
       progress(*this) {
@@ -119,8 +120,7 @@ void WorldActor::on(const FromDevice& event) {
 
 void WorldActor::consider_leaving(const std::string& text) {
   const auto& options = core_->options();
-  if ((!options.leaves_failing && !options.replaces_failing) ||
-      core_->status().health().failing())
+  if ((!options.leaves_failing && !options.replaces_failing) || core_->status().health().failing())
     return;
   core_->status().health().set_failing(text);
   if (options.replaces_failing) return;

@@ -59,7 +59,7 @@ class WorldActor
   std::shared_ptr<VerificationBuffers> buffers_;
   std::chrono::nanoseconds look_every_{};
   std::optional<world_message::Finished> finished_;  ///< the newest
-  bool asks_for_place_ = false;  ///< its GPU has failed
+  bool asks_for_place_ = false;                      ///< its GPU has failed
   std::unique_ptr<WorldParts> parts_;                ///< from on_start() on
 };
 

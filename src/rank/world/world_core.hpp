@@ -50,7 +50,7 @@ class WorldCore {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
     bool check_collectives = false;
-    bool shrink = false;          ///< go on without a rank whose GPU cannot come back
+    bool shrink = false;  ///< go on without a rank whose GPU cannot come back
     /// Behind a commit: a rank whose GPU says that it is failing leaves the world.
     bool leaves_failing = false;
     /// The same, and it goes on at a spare place.

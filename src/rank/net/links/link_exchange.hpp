@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "rank/net/exchange.hpp"
 #include "common/links/links.hpp"
+#include "rank/net/exchange.hpp"
 #include "rank/net/links/eras.hpp"
 #include "rank/net/links/start_log.hpp"
 
@@ -81,7 +81,8 @@ class LinkExchange final : public Exchange {
   /// An exchange that ranks have while they start.
   struct Start {
     StartLog* log = nullptr;
-    /// Where the members are the ranks of one node: how many places that has; 0: they are all ranks.
+    /// Where the members are the ranks of one node: how many places that has; 0: they are all
+    /// ranks.
     int neighbours = 0;
   };
   LinkExchange(std::shared_ptr<LinkPost> post, std::vector<int> ranks, int own, std::uint64_t group,

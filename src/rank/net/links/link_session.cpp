@@ -78,8 +78,8 @@ LinkSession::LinkSession(keeper::Job job)
       here, among,
       exchange(hosts_, here, among, kNeighbours, 0, Renewal::at_once, {&start_, local_size()}));
   one_node_ = hub_.job().several_hosts == 0;
-  respawns_ = std::make_unique<LinkRespawns>(
-      LinkRespawns::Parts{hub_, eras_, start_, line_, *everyone_});
+  respawns_ =
+      std::make_unique<LinkRespawns>(LinkRespawns::Parts{hub_, eras_, start_, line_, *everyone_});
 }
 
 LinkSession::~LinkSession() {

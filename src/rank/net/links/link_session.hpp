@@ -24,8 +24,7 @@ class LinkRespawns final : public Respawns {
   };
   explicit LinkRespawns(const Parts& parts) : parts_(parts) {}
 
-  [[nodiscard]] std::uint32_t incarnation() const override { return parts_.hub.job().incarnation;
-  }
+  [[nodiscard]] std::uint32_t incarnation() const override { return parts_.hub.job().incarnation; }
   [[nodiscard]] std::uint32_t own_deaths() const override { return parts_.hub.job().deaths; }
   void expect() override;
   void expect_no_more() override;

@@ -65,7 +65,7 @@ void Epochs::activate(const from_supervisor::Activate& activate,
         : report.kind == kKindRejoins                               ? "is back in the world"
         : report.kind == kKindLeft                                  ? "has left its run"
         : report.kind == kKindRank                                  ? "has died, and is back"
-        : report.kind == kKindNode  ? "has gone to another place"
+        : report.kind == kKindNode                                  ? "has gone to another place"
         : report.kind == kKindError ? "has met an error that no fault explains"
                                     : "lost its device host";
     log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
