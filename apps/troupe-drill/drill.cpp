@@ -219,18 +219,22 @@ void Drill::stream() {
   streamed_ = Clock::now();
 }
 
-void Drill::reduce_and_verify() {
-  if (!stream_.valid()) stream_.renew();
-  device_.fill(stream_, world_.rank() + 1.0);
-  const auto reduced = world_.all_reduce(stream_, ReduceOp::sum);
-  const auto values = device_.download(stream_);
+void reduce_and_verify(World& world, Device& device, const GpuRef<double>& stream) {
+  device.fill(stream, world.rank() + 1.0);
+  const auto reduced = world.all_reduce(stream, ReduceOp::sum);
+  const auto values = device.download(stream);
   reduced.get();  // refused, it would have left the values alone
-  const double expected = world_.size() * (world_.size() + 1) / 2.0;
+  const double expected = world.size() * (world.size() + 1) / 2.0;
   for (const double value : values) {
     if (value == expected) continue;
     throw Exception(
         Error{Errc::library, 0, fmt::format("all_reduce gives {} instead of {}", value, expected)});
   }
+}
+
+void Drill::reduce_and_verify() {
+  if (!stream_.valid()) stream_.renew();
+  drill::reduce_and_verify(world_, device_, stream_);
 }
 
 void Drill::keep() {

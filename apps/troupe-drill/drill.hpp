@@ -23,6 +23,9 @@ struct Outcome {
   [[nodiscard]] Recovery sum() const;
 };
 
+/// All ranks: an all_reduce whose result is known. Throws Exception (library) if it is another one.
+void reduce_and_verify(World& world, Device& device, const GpuRef<double>& stream);
+
 /// Lets device hosts suffer faults while all ranks stream all_reduces, and watches the world
 /// recover. All ranks call these functions alike.
 class Drill {

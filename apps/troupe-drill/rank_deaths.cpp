@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "drill.hpp"
+
 namespace troupe::drill {
 namespace {
 
@@ -80,25 +82,12 @@ void RankDeaths::make_state(Checkpoint& state) {
 Step RankDeaths::step(std::int64_t number) {
   if (is_fresh_) noted_ = device_.download(pauses_);
   is_fresh_ = false;
-  reduce_and_verify();
+  reduce_and_verify(world_, device_, stream_);
   note_pauses();
   verified_ = Clock::now();
   if (number % kStepsBetween == 0) settle();
   faults_.strike(number);
   return number < step_of(attacks_) ? Step::again : Step::done;
-}
-
-void RankDeaths::reduce_and_verify() {
-  device_.fill(stream_, world_.rank() + 1.0);
-  const auto reduced = world_.all_reduce(stream_, ReduceOp::sum);
-  const auto values = device_.download(stream_);
-  reduced.get();  // refused, it would have left the values alone
-  const double expected = world_.size() * (world_.size() + 1) / 2.0;
-  for (const double value : values) {
-    if (value == expected) continue;
-    throw Exception(
-        Error{Errc::library, 0, fmt::format("all_reduce gives {} instead of {}", value, expected)});
-  }
 }
 
 void RankDeaths::note_pauses() {

@@ -29,7 +29,6 @@ class RankDeaths {
 
   void make_state(Checkpoint& state);
   Step step(std::int64_t number);
-  void reduce_and_verify();
   /// How long the ranks that have lived through the newest deaths have waited, if it is not noted.
   void note_pauses();
   void settle();

@@ -122,10 +122,10 @@ class Job {
     /// Calls f a little later, if the process lives then.
     template <class F>
     void later(std::uint64_t limit_us, F f) {
-      job.after(job.some_time(limit_us), [&its_job = job, its_rank = rank,
-                                          its_incarnation = incarnation, f = std::move(f)] {
-        if (its_job.lives(its_rank, its_incarnation)) f();
-      });
+      job.after(job.some_time(limit_us),
+                [&its_job = job, its_rank = rank, its_incarnation = incarnation, f = std::move(f)] {
+                  if (its_job.lives(its_rank, its_incarnation)) f();
+                });
     }
 
     // FollowerActions
