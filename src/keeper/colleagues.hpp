@@ -11,7 +11,7 @@
 
 namespace troupe::keeper {
 
-/// What a keeper has heard of each place of the job, its own among them; see Council.
+/// A keeper's knowledge of each place of the job, its own among them; see Council.
 class Colleagues {
  public:
   struct Options {

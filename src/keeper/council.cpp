@@ -183,7 +183,7 @@ void Council::on(int from, const Here& said, TimePoint now) {
     role_ = Role::attached;
     return;
   }
-  // Of two that lead, the one of the later term has more than half of the keepers behind it.
+  // The leader of the later term has more than half of the keepers behind it.
   const bool newer = role_ == Role::following || role_ == Role::leading || role_ == Role::preparing
                          ? said.term > term_
                          : said.term >= promised_;
@@ -256,7 +256,7 @@ void Council::on(int from, const Promise& said, TimePoint now) {
   if (reign_) return actions_->send(from, Accept{accepted_});
   if (role_ != Role::preparing) return;
   colleagues_.at(from).promised = true;
-  // What may count by now is what one of more than half of the keepers has accepted last.
+  // The newest roster that any of more than half of the keepers has accepted may count by now.
   if (said.accepted.is_after(accepted_)) accepted_ = said.accepted;
   if (!colleagues_.are_quorum(applied_, [](const Colleagues::Peer& one) { return one.promised; }))
     return;
@@ -333,7 +333,7 @@ void Council::on(int from, const Abort& said) {
     if (applied_.is_lost(said.place)) return;
     reign_->tell_all(said);
   } else if (leader_ != from) {
-    // That one has taken this keeper for the leader, or itself.
+    // The sender has taken this keeper, or itself, for the leader.
     if (leader_ != options_.place) actions_->send(leader_, said);
     return;
   }

@@ -6,7 +6,7 @@
 
 namespace troupe::keeper {
 
-/// What a keeper does for its Council.
+/// The work that a keeper does for its Council.
 class CouncilActions {
  public:
   virtual ~CouncilActions() = default;

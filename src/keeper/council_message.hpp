@@ -21,7 +21,7 @@ struct Seat {
   friend bool operator==(const Seat&, const Seat&) = default;
 };
 
-/// Which place has which rank. The keepers agree on every change.
+/// The place of each rank. The keepers agree on every change.
 struct Roster {
   std::uint64_t term = 0;             ///< of the leader that has proposed it
   std::uint64_t number = 0;           ///< counts the rosters of a term

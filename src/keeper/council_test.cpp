@@ -78,7 +78,7 @@ class Job {
   void heal() {
     side_.clear();
     for (auto& [ends, line] : lines_) {
-      // What was sent meanwhile comes late, or the connection is broken.
+      // Messages that were sent meanwhile come late, or the connection is broken.
       if (line.empty() || random_() % 2 == 0) continue;
       line.clear();
       at(ends.second).council.closed(ends.first, now_);

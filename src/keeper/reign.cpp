@@ -126,7 +126,7 @@ void Reign::seat_anew(Roster& roster, TimePoint now) {
 bool Reign::ranks_are_replaceable(const Roster& roster) const {
   return std::all_of(roster.seats.begin(), roster.seats.end(), [&](const Seat& seat) {
     const auto& its = parts_.colleagues.at(seat.place);
-    // Of lost ones a leader that has just begun knows what keepers have agreed on before.
+    // A leader that has just begun knows of lost ranks only what keepers have agreed on before.
     const bool known = seat.place == parts_.colleagues.place() || its.reported;
     switch (known ? its.state : RankState::none) {
       case RankState::replaceable: return true;

@@ -216,7 +216,7 @@ TEST(Links, AMoveIsFollowed) {
   EXPECT_EQ(one->card_of(1).port, places.job.cards[2].port) << "that is known";
 }
 
-/// What a rank has started with is for others, too, where it is the same for all.
+/// A rank's start log serves other ranks, too, where it is the same for all.
 TEST(LinkExchange, ARankAtAnotherPlaceHearsWhatOthersHave) {
   const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
   const Places places(2);

@@ -169,7 +169,7 @@ TEST(BufferTable, RestoredItIsValidForAllItsReferencesAndForNoEarlierBuffers) {
   EXPECT_EQ(table.translate(token).code(), Errc::stale);
 }
 
-/// What a process of this rank had that has died, whatever this one has by the same number.
+/// A token of an earlier process of this rank names nothing here, whatever has its number now.
 TEST(BufferTable, TokensOfAnEarlierProcessAreOfALostPeer) {
   BufferTable table;
   table.begin_with(1001);

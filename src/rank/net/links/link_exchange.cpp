@@ -26,7 +26,7 @@ void append_sized(std::vector<std::byte>& all, std::span<const std::byte> one) {
   append(all, one);
 }
 
-/// What append_sized() has put together.
+/// Takes apart what append_sized() has put together.
 std::vector<std::vector<std::byte>> parts_of(std::span<const std::byte> all) {
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all.size();) {

@@ -100,7 +100,7 @@ class LinkExchange final : public Exchange {
  private:
   /// The name of the next call, but for its part. Throws Exception (peer_lost).
   LinkPost::Name next();
-  /// What the rank's first process has heard in this call. `own`: what this one gives.
+  /// The parts that the rank's first process has heard in this call. `own`: what this one gives.
   std::vector<std::vector<std::byte>> replay(std::span<const std::byte> own) const;
   /// The bytes that each member has given.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own);
