@@ -122,7 +122,7 @@ TEST(Drill, RanksDie) {
     EXPECT_TRUE(series.value("kept_intact", false));
     EXPECT_EQ(number(series, "repetitions"), 3);
     for (const auto& count : series["recoveries"]) EXPECT_EQ(count.get<int>(), 1);
-    // Of a run that began anew only the last death would be noted.
+    // A run that began anew would have noted its last death only.
     const auto walls = series["wall_ms_values"], totals = series["total_ms_values"];
     for (std::size_t i = 0; i < 3; ++i)
       EXPECT_GT(walls[i].get<double>(), totals[i].get<double>() / 2) << i;

@@ -13,7 +13,7 @@ export HOSTS_SHARE_PROCESSES=1
 readonly heat=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20)
 readonly survives=(--rank-silence 2s --respawn-wait 500ms)
 
-# Of a job that fails: what it has said, and what of it is left.
+# Prints the output of a job that fails, and the processes that are left.
 current=plain
 explain() {
   local status=$?

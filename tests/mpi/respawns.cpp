@@ -30,7 +30,7 @@ class Made {
     c_->world().run(checkpoint_, [this](std::int64_t step) { return this->step(step); },
                     {.commit_every = 10, .prepare = [this] { make(); }});
   }
-  /// What survivors have of the first process of that rank.
+  /// Names that survivors hold of the rank's first process lead nowhere.
   void expect_gone(int rank) {
     const auto& token = first_tokens_[static_cast<std::size_t>(rank)];
     const auto mine = c_->device().alloc<double>(8);

@@ -30,11 +30,12 @@ class Leadership {
     [[nodiscard]] virtual std::uint32_t incarnation_of(int rank) const = 0;
     /// A process of this incarnation is that rank now. False: it is known.
     virtual bool learn(int rank, std::uint32_t incarnation) = 0;
-    /// That rank has died, and this is its process now: what waits for the dead one ends.
+    /// The rank has died, and this is its process now: whoever waits for the dead one must not go on
+    /// waiting.
     virtual void died(const from_rank::Joined& joined) = 0;
     /// Straight to that rank.
     virtual void send(int rank, const from_rank::Joined& joined) = 0;
-    /// That rank leads, as far as is known here; this one, too.
+    /// The rank leads, as far as is known here. It may be this one.
     virtual void follow(int leader) = 0;
     /// The newest round, and the newest epoch that one was to begin, of which this rank has heard,
     /// by orders or by those that have joined.

@@ -8,8 +8,8 @@ namespace troupe::rank_process {
 
 struct WorldParts;
 
-/// What a rank's Leadership does: to the ranks' processes as the session knows them, to the status,
-/// to the WorldLeader. The WorldActor's turns.
+/// Carries out what a rank's Leadership decides: on the session's knowledge of processes, on the
+/// status, and on the WorldLeader. The WorldActor's turns.
 class Leading final : public Leadership::Actions {
  public:
   explicit Leading(WorldParts& parts) : parts_(parts) {}

@@ -12,7 +12,7 @@
 
 namespace troupe::rank_process {
 
-/// What is ordered for this process happens to it. A stopped one goes on once it is continued.
+/// This process dies, or stops, as ordered. A stopped one goes on once it is continued.
 void suffer(RankDeath death);
 
 /// Faults that were ordered for phases of a recovery. Any thread.
