@@ -30,8 +30,8 @@ class Leadership {
     [[nodiscard]] virtual std::uint32_t incarnation_of(int rank) const = 0;
     /// A process of this incarnation is that rank now. False: it is known.
     virtual bool learn(int rank, std::uint32_t incarnation) = 0;
-    /// The rank has died, and this is its process now: whoever waits for the dead one must not go on
-    /// waiting.
+    /// The rank has died, and this is its process now: whoever waits for the dead one must not go
+    /// on waiting.
     virtual void died(const from_rank::Joined& joined) = 0;
     /// Straight to that rank.
     virtual void send(int rank, const from_rank::Joined& joined) = 0;
