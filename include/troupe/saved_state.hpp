@@ -124,7 +124,8 @@ class SavedState {
   std::shared_ptr<detail::StateSource> source_;
 };
 
-/// Where a run keeps its state beside GPU memory, and what it begins with. The same on all ranks.
+/// Where a run keeps its state beside GPU memory, and what it begins with. The same on all ranks,
+/// but for `local`.
 struct SaveOptions {
   /// Values of `restart` that are no step.
   static constexpr std::int64_t kNewest = -1, kNever = -2;
@@ -139,6 +140,11 @@ struct SaveOptions {
                          ///< where there is one
   /// How states go to disk, and how a state comes from there into device memory.
   StateIo io = StateIo::automatic;
+  /// A folder of each node's own (a RAM disk, an NVMe drive), not necessarily the same on all
+  /// ranks. Every commit goes there: the parts of the node's ranks, and with `partner` copies of
+  /// another node's. A run begins with whatever is newer, the state in `directory` or that on the
+  /// nodes. Empty: none. Wants a `directory`.
+  std::string local = {};
   /// What the result depends on, by name: a state that was saved with other values is another
   /// problem's, and is not taken up. The options of the program that shape its result come by
   /// themselves (OptionSpec::shapes_result). What the first member says counts.

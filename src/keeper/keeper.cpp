@@ -159,16 +159,18 @@ int Keeper::run() {
 
 void Keeper::start() {
   auto [here, there] = need(ipc::Socket::make_pair());
+  job_.slabs = estate_.slabs();
   const auto job = need(write_job(job_));
   ::setenv(kEnvironment, "1", 1);
   rank_ = need(ipc::ChildProcess::spawn(
       {.program = arguments_.program,
        .arguments = arguments_.arguments,
        .strip_environment = kLaunchersOwn,
-       .descriptors = {there.fd(), listener_.get(), job.get(), start_.get()},
+       .descriptors = {there.fd(), listener_.get(), job.get(), start_.get(), estate_.file()},
        .leads_group = false,
        .named = true}));
   line_ = std::move(here);
+  estate_.give(line_);
   answers_ = false;
   pinged_.reset();
 }
@@ -186,10 +188,10 @@ void Keeper::listen_to_rank() {
   answers_ = true;
   heard_ = SteadyClock::time();
   pinged_.reset();
-  hear(said);
+  hear(said, std::move((*packet)->fd));
 }
 
-void Keeper::hear(const FromRank& said) {
+void Keeper::hear(const FromRank& said, UniqueFd fd) {
   switch (said.kind) {
     case FromRank::Kind::goodbye: goodbye_ = said; break;
     case FromRank::Kind::abort: council_->abort(said.status, "", heard_); break;
@@ -203,6 +205,9 @@ void Keeper::hear(const FromRank& said) {
       break;
     case FromRank::Kind::alive: break;
     case FromRank::Kind::release: council_->release(heard_); break;
+    case FromRank::Kind::slab: estate_.keep(job_.incarnation, said, std::move(fd)); break;
+    case FromRank::Kind::drop: estate_.drop(job_.incarnation, said.region); break;
+    case FromRank::Kind::taken: estate_.drop_before(job_.incarnation); break;
   }
 }
 
@@ -296,6 +301,7 @@ void Keeper::end_rank() {
   }
   rank_ = ipc::ChildProcess();
   line_.close();
+  estate_.clear();
   is_replaceable_ = false;
   goodbye_.reset();
 }

@@ -12,6 +12,7 @@
 #include "common/links/links.hpp"
 #include "keeper/arguments.hpp"
 #include "keeper/council.hpp"
+#include "keeper/estate.hpp"
 
 namespace troupe::keeper {
 
@@ -44,7 +45,7 @@ class Keeper final : CouncilActions {
 
   void start();
   void listen_to_rank();
-  void hear(const FromRank& said);
+  void hear(const FromRank& said, UniqueFd fd);
   void tell_rank(const ToRank& message, int fd = -1);
   void watch_rank(TimePoint now);
   void pass_signals_on();
@@ -89,6 +90,7 @@ class Keeper final : CouncilActions {
   TimePoint heard_{};
   std::optional<TimePoint> pinged_;
   std::optional<FromRank> goodbye_;
+  Estate estate_;  ///< of the rank here
   std::vector<TimePoint> deaths_;
   int passed_on_ = 0;  ///< the newest signal of the launcher's
   std::optional<TimePoint> asked_for_log_;

@@ -299,9 +299,11 @@ SaveOptions save_options(const Settings& settings, const Config& config) {
                       .partner = settings.partner == Partner::on ||
                                  (settings.partner == Partner::automatic &&
                                   (settings.on_loss == OnLoss::shrink ||
-                                   settings.on_rank_loss == OnRankLoss::respawn)),
+                                   settings.on_rank_loss == OnRankLoss::respawn ||
+                                   !settings.checkpoint_local.empty())),
                       .fingerprint = config.shaping(),
                       .inputs = config.shaping_files()};
+  options.local = settings.checkpoint_local;
   options.io = settings.checkpoint_io == CheckpointIo::direct   ? StateIo::direct
                : settings.checkpoint_io == CheckpointIo::pinned ? StateIo::pinned
                                                                 : StateIo::automatic;

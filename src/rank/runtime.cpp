@@ -124,6 +124,9 @@ struct Runtime::Parts {
   /// futures is done, and nothing of it can fail unheard any more. Waits for all ranks; `well`:
   /// also for the device.
   void conclude(bool well);
+  /// The states on the nodes are of no use behind a program that has ended well on all ranks, which
+  /// call it with their statuses.
+  void clear_near_states(int status) const;
 
   ~Parts() {
     conclude(false);
@@ -160,6 +163,14 @@ void Runtime::Parts::conclude(bool well) {
   }
 }
 
+void Runtime::Parts::clear_near_states(int status) const {
+  if (settings.checkpoint_local.empty()) return;
+  const auto all = mpi->everyone().gather(status);
+  if (std::any_of(all.begin(), all.end(), [](int one) { return one != kExitSuccess; })) return;
+  for (const auto& folder : world_core->history().near_folders)
+    rank_process::Generations(folder).clear();
+}
+
 Result<void> Runtime::Parts::open_device() {
   const auto engine = rank_process::common_engine(settings, *mpi);
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
@@ -172,6 +183,13 @@ Result<void> Runtime::Parts::open_device() {
   options->settings.in_world = true;
   options->flight.job = job;
   options->first_generation = 1 + mpi->respawns().incarnation() * kGenerationsOfProcess;
+  if (settings.on_rank_loss == OnRankLoss::respawn) {
+    const auto& estate = mpi->respawns().estate();
+    options->settings.slab_made = [estate](std::uint32_t region, std::uint64_t bytes, int memory) {
+      estate->keep(region, bytes, memory);
+    };
+    options->settings.slab_dropped = [estate](std::uint32_t region) { estate->drop(region); };
+  }
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
@@ -394,6 +412,13 @@ int answer(const Program& program, const Config& config, bool first) {
 
 namespace {
 
+/// To troupe-run, whose launcher may have been told to go on whatever becomes of a process: what a
+/// keeper tells, where there is none.
+void tell_launcher(int status) {
+  if (std::getenv("LIBTROUPE_TELL_STATUS") != nullptr)
+    std::fprintf(stderr, "troupe-keeper: job status %d\n", status);
+}
+
 /// The settings contradict one another, or a keeper cannot be had; see become_keeper().
 Result<void> launch_again(const Config& config, char** argv) {
   try {
@@ -421,7 +446,11 @@ int run_program(int argc, char** argv, const Program& program,
   // kills the others once one leaves with a status that is not 0.
   const auto mpi = rank_process::Session::open(&argc, &argv);
   if (asks) return answer(program, *config, mpi->rank() == 0);
-  if (!usage.ok()) return complain(program, usage.error(), mpi->rank());
+  if (!usage.ok()) {
+    const int status = complain(program, usage.error(), mpi->rank());
+    if (mpi->rank() == 0) tell_launcher(status);
+    return status;
+  }
   int status = kExitSuccess;
   std::chrono::nanoseconds patience{};
   try {
@@ -458,6 +487,7 @@ int run_program(int argc, char** argv, const Program& program,
     if (rank_process::Session::forsaken()) rank_process::Session::abort(status);
     if (unsaid.empty()) unsaid = line_of(runtime.device().unread_errors());
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
+    runtime.parts_->clear_near_states(status);
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank());
   } catch (...) {

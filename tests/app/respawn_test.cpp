@@ -47,10 +47,125 @@ TEST(Respawn, SeveralMayDieAtOnce) {
   const int ranks = ranks_here(4);
   if (ranks < 4) GTEST_SKIP() << "too few";
   EXPECT_EQ(deaths(struck(ranks, {"--fault", "rank@90:0", "--fault", "rank@90:2"})), 2);
-  // With all of them goes the state: they begin anew.
   EXPECT_EQ(deaths(struck(ranks, {"--fault", "rank@90:0", "--fault", "rank@90:1", "--fault",
                                   "rank@90:2", "--fault", "rank@90:3"})),
             4);
+}
+
+/// The copy of rank 1's part is with rank 2, which dies with it. What rank 1 has left in device
+/// memory is all that is left of its part.
+TEST(Respawn, NeighboursMayDieAtOnce) {
+  const int ranks = ranks_here(4);
+  if (ranks < 4) GTEST_SKIP() << "too few";
+  Job job(ranks,
+          kProblem + kRespawn +
+              Arguments{"--fault", "rank@90:1", "--fault", "rank@90:2", "--log-level", "info"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_NE(job.out().find("Solution after step 200: right"), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("going on with 4 of 4 ranks from step "), std::string::npos);
+  EXPECT_EQ(job.out().find("going on with 4 of 4 ranks from step 0"), std::string::npos)
+      << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// Jobs with states in a folder of the node, beside one that all see.
+class NearStates : public ::testing::Test {
+ protected:
+  [[nodiscard]] Arguments saving(const Arguments& problem = kProblem) const {
+    return problem + Arguments{"--checkpoint-dir", scratch_.file("all"), "--checkpoint-local",
+                               scratch_.file("node")};
+  }
+  [[nodiscard]] fs::path states(const std::string& folder) const {
+    return scratch_.file(folder) / "troupe-heat";
+  }
+  /// A job that a rank ends in step 90.
+  void leave_states() const {
+    Job job(ranks_, saving() + Arguments{"--fault", "rank@90:0", "--log-level", "error"});
+    EXPECT_EQ(job.wait(), 128 + SIGKILL) << job.err();
+    EXPECT_TRUE(steps("all").empty());
+  }
+  /// Of which there are states.
+  [[nodiscard]] std::vector<int> steps(const std::string& folder) const {
+    std::vector<int> found;
+    for (int step = 0; step <= 200; step += 20) {
+      if (fs::exists(states(folder) / ("step-" + std::to_string(step)))) found.push_back(step);
+    }
+    return found;
+  }
+  void expect_same(const Json& report) const {
+    EXPECT_TRUE(report.value("right", false));
+    EXPECT_EQ(report["largest_error"], report_of(ranks_, kProblem)["largest_error"]);
+  }
+
+  const int ranks_ = ranks_here(3);
+  const Scratch scratch_;
+};
+
+TEST_F(NearStates, AreGoneOnFrom) {
+  leave_states();
+  const auto left = steps("node");
+  ASSERT_FALSE(left.empty());
+  const auto report = report_of(ranks_, saving());
+  EXPECT_EQ(report["restarted_from"], left.back());
+  expect_same(report);
+  EXPECT_FALSE(fs::exists(states("node"))) << "of no use behind a good end";
+  // Whatever is newer: here a state that all see.
+  leave_states();
+  fs::create_directories(states("all"));
+  fs::copy(states("node") / ("step-" + std::to_string(left.back())),
+           states("all") / ("step-" + std::to_string(left.back())));
+  fs::remove_all(states("node") / ("step-" + std::to_string(steps("node").back())));
+  EXPECT_EQ(report_of(ranks_, saving())["restarted_from"], left.back());
+}
+
+TEST_F(NearStates, WhatIsDamagedIsNamedAndTheOlderStateUsed) {
+  leave_states();
+  const auto left = steps("node");
+  ASSERT_EQ(left.size(), 2u);
+  const auto part = states("node") / ("step-" + std::to_string(left.back())) / "part-0.troupe";
+  auto bytes = read_file(part);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  std::ofstream(part, std::ios::binary) << bytes;
+  const auto file = scratch_.file("report.json");
+  Job job(ranks_, saving() + Arguments{"--json", file, "--log-level", "warn"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_NE(job.err().find("part-0.troupe: the checksum of entry "), std::string::npos)
+      << job.err();
+  const auto report = Json::parse(read_file(file));
+  EXPECT_EQ(report["restarted_from"], left.front());
+  expect_same(report);
+}
+
+TEST_F(NearStates, OfAnotherProblemAreRefused) {
+  leave_states();
+  const auto refused = [&](const Arguments& options, const std::string& why) {
+    Job job(ranks_, options + Arguments{"--log-level", "error"});
+    EXPECT_EQ(job.wait(), 2);
+    EXPECT_NE(job.err().find(why), std::string::npos) << job.err();
+    EXPECT_TRUE(job.nothing_left());
+  };
+  refused(
+      saving({"--points", "12,8,6", "--steps", "200", "--together", "4", "--commit-every", "20"}),
+      "is of another problem: ");
+  const auto folder = scratch_.file("all").string();
+  refused(kProblem + Arguments{"--checkpoint-local", folder},
+          "checkpoint-local want a folder that all ranks see, too");
+  refused(kProblem + Arguments{"--checkpoint-dir", folder, "--checkpoint-local", folder},
+          "another folder than checkpoint-dir");
+  const auto anew = report_of(ranks_, saving() + Arguments{"--restart", "never"});
+  EXPECT_EQ(anew["restarted_from"], -1);
+}
+
+/// With the processes goes all host memory. What lies on the node is left.
+TEST_F(NearStates, OutliveAllRanks) {
+  if (ranks_ < 2) GTEST_SKIP() << "nobody has a copy";
+  Arguments faults;
+  for (int rank = 0; rank < ranks_; ++rank)
+    faults = faults + Arguments{"--fault", "rank@90:" + std::to_string(rank)};
+  Job job(ranks_, saving() + kRespawn + faults);
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_NE(job.out().find("Solution after step 200: right"), std::string::npos) << job.out();
+  EXPECT_FALSE(fs::exists(states("node")));
 }
 
 TEST(Respawn, OneMayDieAgainAndAgain) {

@@ -34,6 +34,7 @@ class Folder {
       throw std::system_error(errno, std::generic_category(), "a folder for the job");
     path_ = text;
     std::filesystem::create_directory(states());
+    std::filesystem::create_directory(near());
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
@@ -44,6 +45,7 @@ class Folder {
   }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path states() const { return path_ / "states"; }
+  [[nodiscard]] std::filesystem::path near() const { return path_ / "near"; }
   /// Makes the folder of states a small or a read-only file system; false where that is not
   /// allowed.
   bool mount(JobSpec::Disk disk) {
@@ -87,8 +89,9 @@ Verdict run_job_of(std::uint64_t seed, std::int64_t programs, const JobSpec& spe
                    {"--seed", std::to_string(seed), "--programs", std::to_string(programs)});
   arguments.insert(arguments.end(), spec.options.begin(), spec.options.end());
   const bool disk_fails = spec.disk != JobSpec::Disk::good && folder.mount(spec.disk);
-  if (spec.kills > 0 || disk_fails || seed % 2 == 0)
+  if (spec.kills > 0 || disk_fails || spec.near || seed % 2 == 0)
     arguments.insert(arguments.end(), {"--folder", folder.states().string()});
+  if (spec.near) arguments.insert(arguments.end(), {"--checkpoint-local", folder.near().string()});
   if (disk_fails) arguments.insert(arguments.end(), {"--disk-fails", "on"});
   const auto command = "mpirun " + joined(arguments);
   Random random(derive(seed, 77));
@@ -120,7 +123,8 @@ Verdict run_job_of(std::uint64_t seed, std::int64_t programs, const JobSpec& spe
       return {false, "the job leaves behind:" + left, command};
     // Whoever goes on from states of a job has need of them; else a run that has ended has none.
     const bool keeps = spec.kills > 0 || disk_fails || ended.status != 0;
-    if (!keeps && !std::filesystem::is_empty(folder.states()))
+    if (!keeps &&
+        !(std::filesystem::is_empty(folder.states()) && std::filesystem::is_empty(folder.near())))
       return {false, "the job leaves states behind", command};
     std::fputs(ended.output.c_str(), stdout);
     return {};
@@ -238,6 +242,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     option("heartbeat-timeout", "50s");
     option("phase-timeout", "55s");
   }
+  spec.near = random.one_in(4);
   return spec;
 }
 

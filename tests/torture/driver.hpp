@@ -15,6 +15,7 @@ struct JobSpec {
   int ranks = 2;
   std::vector<std::string> options;
   bool may_end_early = false;  ///< status 75 is a good end
+  bool near = false;           ///< states go to a folder of the node's, too
   int kills = 0;               ///< the job is killed and started again so often
   enum class Disk { good, full, read_only } disk = Disk::good;
 };

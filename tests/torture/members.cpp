@@ -88,7 +88,9 @@ void Members::play_round(const Round& round) {
   hands_.clear();
   if (!conduct_.folder.empty() && world_.rank() == 0) {
     std::error_code ignored;
-    std::filesystem::remove_all(conduct_.folder + "/" + save_options(round).name, ignored);
+    const auto save = save_options(round);
+    std::filesystem::remove_all(save.directory + "/" + save.name, ignored);
+    if (!save.local.empty()) std::filesystem::remove_all(save.local + "/" + save.name, ignored);
   }
   (void)device_.take_error();
 }
@@ -99,6 +101,7 @@ SaveOptions Members::save_options(const Round& round) const {
   save.restart = SaveOptions::kNever;
   if (conduct_.folder.empty()) return save;
   save.directory = conduct_.folder;
+  save.local = world_.save_options().local;
   save.name = fmt::format("seed-{}-{}", program_->seed, round_);
   save.every = round.commit_every * 2;
   return save;

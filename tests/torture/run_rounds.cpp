@@ -142,7 +142,9 @@ void Runner::play_run(const Round& round) {
     throw Finding("after run() take_error() tells of " + told.error().to_string());
   if (rank_ == 0 && !conduct_.folder.empty() && !conduct_.resume) {
     std::error_code ignored;
-    std::filesystem::remove_all(conduct_.folder + "/" + save_options(round).name, ignored);
+    const auto save = save_options(round);
+    std::filesystem::remove_all(conduct_.folder + "/" + save.name, ignored);
+    if (!save.local.empty()) std::filesystem::remove_all(save.local + "/" + save.name, ignored);
   }
 }
 
@@ -154,6 +156,7 @@ SaveOptions Runner::save_options(const Round& round) const {
   save.every = saves_ ? keeping.every : 0;
   save.restart = conduct_.resume ? SaveOptions::kNewest : SaveOptions::kNever;
   save.partner = keeping.partner;
+  if (saves_) save.local = world_.save_options().local;
   return save;
 }
 

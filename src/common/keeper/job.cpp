@@ -19,6 +19,8 @@ struct Head {
   std::uint32_t incarnation = 0;
   std::uint32_t deaths = 0;
   std::uint32_t several_hosts = 0;
+  std::uint32_t slabs = 0;
+  std::uint32_t unused = 0;
   std::array<std::uint64_t, 2> cookie{};
 };
 static_assert(std::is_trivially_copyable_v<Card> && std::is_trivially_copyable_v<Head>);
@@ -33,6 +35,7 @@ Result<UniqueFd> write_job(const Job& job) {
                   .incarnation = job.incarnation,
                   .deaths = job.deaths,
                   .several_hosts = job.several_hosts,
+                  .slabs = job.slabs,
                   .cookie = job.cookie};
   const auto put = [&](const void* data, std::size_t bytes, std::size_t at) {
     return ::pwrite(fd.get(), data, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
@@ -59,6 +62,7 @@ Result<Job> read_job(int fd) {
           .incarnation = head.incarnation,
           .deaths = head.deaths,
           .several_hosts = head.several_hosts,
+          .slabs = head.slabs,
           .cookie = head.cookie};
   const auto bytes = static_cast<std::size_t>(head.size) * sizeof(Card);
   if (static_cast<std::size_t>(about.st_size) != sizeof head + bytes) return malformed;

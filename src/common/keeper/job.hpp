@@ -54,10 +54,12 @@ constexpr std::uint32_t moves(std::uint32_t incarnation) noexcept {
 struct Job {
   static constexpr std::int32_t kSpare = -1;
 
-  std::int32_t rank = 0;                  ///< kSpare: it waits for one; see ToRank
-  std::uint32_t incarnation = 0;          ///< see incarnation_of()
-  std::uint32_t deaths = 0;               ///< how often its process has died before
-  std::uint32_t several_hosts = 0;        ///< 1: not all places are on one node
+  std::int32_t rank = 0;            ///< kSpare: it waits for one; see ToRank
+  std::uint32_t incarnation = 0;    ///< see incarnation_of()
+  std::uint32_t deaths = 0;         ///< how often its process has died before
+  std::uint32_t several_hosts = 0;  ///< 1: not all places are on one node
+  std::uint32_t slabs =
+      0;  ///< that the rank's process before has left: so many ToRank::slab follow
   std::array<std::uint64_t, 2> cookie{};  ///< secret, the same for the whole job
   std::vector<Card> cards{};              ///< by rank
 
@@ -75,7 +77,8 @@ enum Descriptor : int {
   kLine = 3,      ///< a socket with the keeper at its other end
   kListener = 4,  ///< the socket on which the rank listens; the keeper keeps it, too
   kJob = 5,       ///< write_job()
-  kStart = 6      ///< what the rank's first process has heard from others while it started
+  kStart = 6,     ///< what the rank's first process has heard from others while it started
+  kEstate = 7     ///< what it leaves to the one that is started in its place
 };
 /// The variable of the environment by which a rank knows that a keeper has started it.
 inline constexpr const char* kEnvironment = "LIBTROUPE_KEEPER";
@@ -88,11 +91,17 @@ struct FromRank {
     respawn,  ///< it is to be started again if a signal ends it
     leave,    ///< no more
     alive,    ///< the answer to ToRank::ping
-    release   ///< it cannot go on at this place: it is to be started at a spare one
+    release,  ///< it cannot go on at this place: it is to be started at a spare one
+    slab,  ///< a slab of its device's memory, whose descriptor comes along, is to be kept for the
+           ///< process after it
+    drop,  ///< no more
+    taken  ///< nor what processes before it have left
   };
   Kind kind{};
   std::int32_t status = 0;   ///< goodbye, abort: the exit status
   std::int64_t time_ns = 0;  ///< goodbye: how long to wait for MPI_Finalize; 0: for ever
+  std::uint32_t region = 0;  ///< slab, drop: which
+  std::uint64_t bytes = 0;   ///< slab
 };
 
 /// A keeper's message to its rank.
@@ -101,11 +110,14 @@ struct ToRank {
     ping,  ///< to be answered with FromRank::alive
     seat,  ///< this process is a rank from now on: a file of write_job() comes along
     move,  ///< that rank is at the place of that card now
-    keep   ///< the answer to FromRank::release: there is no spare place
+    keep,  ///< the answer to FromRank::release: there is no spare place
+    slab   ///< what a process before it has left, with its descriptor
   };
   Kind kind{};
   std::int32_t rank = 0;
   Card card{};
+  std::uint32_t incarnation = 0, region = 0;  ///< slab: of which process
+  std::uint64_t bytes = 0;                    ///< slab
 };
 
 }  // namespace troupe::keeper

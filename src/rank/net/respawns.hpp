@@ -3,10 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <troupe/error.hpp>
+
+#include "rank/net/estate.hpp"
 
 namespace troupe::rank_process {
 
@@ -56,6 +59,11 @@ class Respawns {
   /// By which the ranks of a node know one another, whatever process they are; see FdExchange.
   [[nodiscard]] virtual std::optional<std::array<std::uint64_t, 4>> secret() const {
     return std::nullopt;
+  }
+  /// The legacy of this process to the one after it.
+  [[nodiscard]] virtual const std::shared_ptr<Estate>& estate() const {
+    static const auto nothing = std::make_shared<Estate>();
+    return nothing;
   }
 };
 

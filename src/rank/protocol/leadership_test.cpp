@@ -327,6 +327,18 @@ TEST(Leadership, AllMayDieAtOnce) {
   }
 }
 
+/// As many as a large machine has GPUs: the leader dies, its successor in the recovery, others with
+/// them.
+TEST(Leadership, OfThousandsOfRanks) {
+  Job job(static_cast<int>(test::random_cases(4096)), 7);
+  job.run(milliseconds(500));
+  job.expect_whole();
+  for (const int rank : {0, 17, job.size() / 2, job.size() - 1}) job.kill(rank);
+  job.kill_in(1, Phase::form);
+  job.run_until_whole();
+  job.expect_whole();
+}
+
 TEST(Leadership, WhoeverDiesAndWheneverTheWorldBecomesWhole) {
   const std::uint64_t seeds = test::fewer_if_brief(1500);
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {

@@ -6,6 +6,8 @@
 
 #include "common/core/log.hpp"
 #include "rank/store/disk_state.hpp"
+#include "rank/store/memory_state.hpp"
+#include "rank/store/near_states.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -72,7 +74,7 @@ Result<void> same_entries(const std::vector<SavedEntry>& saved, const Checkpoint
   return {};
 }
 
-/// Why a state is not taken up, though it is whole; empty: it is taken up.
+/// Why a state is of another problem, though it is whole; empty: it is not.
 std::string of_another_problem(const HostGroup& group, const Generations& generations,
                                const Manifest& manifest, bool in_run) {
   auto other = difference(manifest.fingerprint, generations.fingerprint());
@@ -90,6 +92,16 @@ std::string of_another_problem(const HostGroup& group, const Generations& genera
   return {};
 }
 
+Result<void> fits_problem(const HostGroup& group, const Generations& generations,
+                          const Manifest& manifest, bool in_run) {
+  const auto other = of_another_problem(group, generations, manifest, in_run);
+  if (other.empty()) return {};
+  return Error{Errc::invalid, 0,
+               "the state of step " + std::to_string(manifest.step) + " in " +
+                   generations.folder().string() + " is of another problem: " + other +
+                   " (--restart never begins anew; or choose another folder)"};
+}
+
 }  // namespace
 
 SaveOptions with_defaults(SaveOptions options, const SaveOptions& program) {
@@ -101,6 +113,10 @@ SaveOptions with_defaults(SaveOptions options, const SaveOptions& program) {
 
 std::filesystem::path folder_of(const SaveOptions& options) {
   return std::filesystem::path(options.directory) / options.name;
+}
+
+std::filesystem::path near_folder_of(const SaveOptions& options) {
+  return std::filesystem::path(options.local) / options.name;
 }
 
 Result<Fingerprint> fingerprint_of(const SaveOptions& options) {
@@ -143,13 +159,8 @@ Result<std::optional<SavedState>> find_state(const HostGroup& group, const Gener
   for (const auto& candidate : list) {
     std::vector<std::string> bad{candidate.problem};
     if (candidate.manifest) {
-      const auto other = of_another_problem(group, generations, *candidate.manifest, in_run);
-      if (!other.empty()) {
-        return Error{Errc::invalid, 0,
-                     "the state of step " + std::to_string(candidate.step) + " in " +
-                         generations.folder().string() + " is of another problem: " + other +
-                         " (--restart never begins anew; or choose another --checkpoint-dir)"};
-      }
+      const auto fits = fits_problem(group, generations, *candidate.manifest, in_run);
+      if (!fits.ok()) return fits.error();
       auto state = std::make_shared<DiskState>(generations, *candidate.manifest);
       bad = problems(group, *state);
       if (bad.empty()) return std::optional(SavedState(state));
@@ -168,6 +179,23 @@ Result<std::optional<SavedState>> find_state(const HostGroup& group, const Gener
                      generations.folder().string()};
   }
   return std::optional<SavedState>();
+}
+
+Result<std::optional<SavedState>> find_near(const HostGroup& group, int node,
+                                            const Generations& near, std::int64_t wanted,
+                                            bool in_run) {
+  const auto found =
+      MemoryState::find(group, near_parts(near, wanted, group.gather(node), group.rank()));
+  if (!found.ok()) return std::optional<SavedState>();
+  const auto manifest = near.manifest((*found)->step());
+  const bool mine = manifest.ok() && state_of(*manifest) == (*found)->state();
+  const auto texts = group.gather_text(mine ? to_json(*manifest) : "");
+  const auto text =
+      std::find_if(texts.begin(), texts.end(), [](const auto& t) { return !t.empty(); });
+  check(text != texts.end(), "whoever gives a part has its manifest");
+  const auto fits = fits_problem(group, near, parse_manifest(*text).take(), in_run);
+  if (!fits.ok()) return fits.error();
+  return std::optional(SavedState(*found));
 }
 
 namespace {

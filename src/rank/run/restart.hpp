@@ -15,8 +15,9 @@ namespace troupe::rank_process {
 /// What `options` leave open comes from the program's own.
 SaveOptions with_defaults(SaveOptions options, const SaveOptions& program);
 
-/// Where the states that `options` speak of lie.
+/// Where the states that `options` speak of lie, and where on a node.
 std::filesystem::path folder_of(const SaveOptions& options);
+std::filesystem::path near_folder_of(const SaveOptions& options);
 
 /// The fingerprint of a run with these options, with what their input files hold. Errors: io.
 Result<Fingerprint> fingerprint_of(const SaveOptions& options);
@@ -38,6 +39,13 @@ Result<Generations> newest_states_of(const HostGroup& group, const SaveOptions& 
 /// steps.
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
                                              std::int64_t wanted, bool in_run);
+
+/// The same of the states in the nodes' folders: the newest that is complete over all nodes, or
+/// that of step `wanted`. `node` is that of this rank. All of the group call it, and keep to what
+/// MemoryState wants. Errors: invalid, as above.
+Result<std::optional<SavedState>> find_near(const HostGroup& group, int node,
+                                            const Generations& near, std::int64_t wanted,
+                                            bool in_run);
 
 /// What has been loaded, and how it came.
 struct Loaded {

@@ -37,6 +37,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
 void RunLoop::detach() {
   if (!std::exchange(attached_, false)) return;
   timeline_.end(finished_ ? Standing::over : Standing::undone);
+  states_.ledger()->strike_all();
   core_->device().tell(device_message::RunProgress{false});
   if (const auto order = core_->status().run().end())
     (void)core_->actor().tell(world_message::Restored{order->round, {}, -1, 0});
@@ -274,13 +275,20 @@ void RunLoop::commit(std::int64_t step) {
   // And the half that the keeper still has written to disk is not overwritten.
   if (capture || (keeper != nullptr && keeper->reads(1 - checkpoint_->half()))) states_.settle();
   timeline_.begin_commit(step);
+  const auto half = 1 - checkpoint_->half();
+  const auto& ledger = states_.ledger();
+  ledger->strike(half);
   auto copied = checkpoint_->commit(step);
+  if (ledger->is_kept())
+    ledger->enter(half, step, core_->members().rank(), core_->members().size(),
+                  checkpoint_->saved_entries(), checkpoint_->committed(step).take());
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device().port().outcomes().fence();
   timeline_.committed(fence.place);
   detail::at_once_when_ready(
       when_all({std::move(copied), fence.reached}),
-      [actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {
+      [actor = core_->actor(), epoch, step, run = number_, ledger, half](const Result<void>& done) {
+        if (done.ok()) ledger->complete(half, step);
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
   core_->tokens().committed(epoch, commit_number(number_, step));
@@ -352,7 +360,7 @@ void RunLoop::stop(std::int64_t step) {
   // kind, and the one who asked shall know.
   if (!states_.saves())
     throw CollectiveException({Errc::stopped, 0, at + "; nothing is saved (no --checkpoint-dir)"});
-  const auto newest = std::max(core_->history().restarted_from, states_.keeper()->on_disk());
+  const auto newest = std::max(core_->history().from_disk, states_.keeper()->on_disk());
   if (newest < 0) {
     throw CollectiveException(
         {Errc::stopped, 0, at + "; its state could not be saved, and no other is on disk"});
@@ -409,6 +417,7 @@ void RunLoop::restore(const RunStatus::Restore& order, std::optional<std::int64_
   Result<void> outcome;
   if (order.step >= 0 && (!core_->mpi().respawns().expected() || checkpoint_->has(order.step))) {
     outcome = checkpoint_->rollback(order.step);
+    states_.ledger()->strike(1 - checkpoint_->half());
   } else {
     checkpoint_->forget();
   }

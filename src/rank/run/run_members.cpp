@@ -23,6 +23,7 @@ std::optional<std::int64_t> RunMembers::resize() {
   if (!standing) return std::nullopt;
   if (standing->secured == 0) secure(standing->commit);
   secured_ = true;
+  states_->inherit(standing->commit);
   states_->set_restarted(standing->restarted != 0);
   // The ranks that were lost are back, or others go on without them.
   const bool as_many = core_->status().members().are_back();
@@ -40,6 +41,7 @@ std::optional<std::int64_t> RunMembers::resize() {
   require(core_->status().members().watches() ? Result<void>() : make_share(make));
   const auto state = states_->newest();
   require(deal_out(state));
+  states_->forget_inherited();
   core_->status().members().settle();
   secured_ = false;
   const auto from = state ? state->step() : options_->first_step;
@@ -120,6 +122,7 @@ void RunMembers::secure(std::int64_t commit) {
 }
 
 Result<void> RunMembers::make_share(const std::function<void()>& make) {
+  states_->ledger()->strike_all();
   checkpoint_->clear();
   try {
     make();

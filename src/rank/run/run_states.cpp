@@ -1,7 +1,5 @@
 #include "rank/run/run_states.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -18,11 +16,10 @@
 namespace troupe::rank_process {
 namespace {
 
-/// This process, to those that run another job in the same folder.
-std::string whoami() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return std::string("process ") + std::to_string(::getpid()) + " on " + host;
+bool is_same_folder(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(a, ignored) ==
+         std::filesystem::weakly_canonical(b, ignored);
 }
 
 }  // namespace
@@ -31,7 +28,19 @@ RunStates::RunStates(WorldCore& core, Checkpoint& checkpoint, const RunOptions& 
     : core_(&core),
       checkpoint_(&checkpoint),
       run_(&options),
-      save_(with_defaults(options.save.value_or(core.options().save), core.options().save)) {}
+      save_(with_defaults(options.save.value_or(core.options().save), core.options().save)),
+      ledger_(std::make_shared<CommitLedger>(core.mpi().respawns().estate()->file(),
+                                             core.mpi().respawns().incarnation())),
+      inheritance_(core.mpi().respawns().estate()),
+      near_(core, save_) {}
+
+std::vector<HeldPart> RunStates::held() const {
+  auto parts = inherited_;
+  if (keeper_ != nullptr) {
+    for (auto& part : keeper_->held()) parts.push_back(std::move(part));
+  }
+  return parts;
+}
 
 bool RunStates::keeps() const {
   return saves() || save_.partner || core_->options().shrink;
@@ -42,7 +51,7 @@ bool RunStates::pins() const {
 }
 
 void RunStates::enter_run() {
-  core_->history().restarted_from = -1;
+  core_->history().restarted_from = core_->history().from_disk = core_->history().from_nodes = -1;
   if (saves()) ends().push_back(kNoEnd);
 }
 
@@ -55,7 +64,7 @@ void RunStates::open() {
   const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
                     " steps, restart " + std::to_string(save_.restart) + ", partner " +
                     std::to_string(static_cast<int>(save_.partner)) + ", io " +
-                    std::string(to_string(save_.io));
+                    std::string(to_string(save_.io)) + (save_.local.empty() ? "" : ", local");
   Result<void> outcome;
   for (const auto& other : members.gather_text(text)) {
     if (other != text)
@@ -65,6 +74,13 @@ void RunStates::open() {
     outcome = Error{Errc::invalid, 0, "SaveOptions::io: compat cannot be asked for"};
   if (!saves() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
+  if (!saves() && !save_.local.empty())
+    outcome = Error{Errc::invalid, 0,
+                    "states in checkpoint-local want a folder that all ranks see, too "
+                    "(--checkpoint-dir)"};
+  if (saves() && !save_.local.empty() && is_same_folder(save_.directory, save_.local))
+    outcome = Error{Errc::invalid, 0,
+                    "checkpoint-local must be another folder than checkpoint-dir: " + save_.local};
   if (!saves() && save_.restart >= 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to go on from (--checkpoint-dir)"};
   if (save_.every % run_->stride != 0)
@@ -73,7 +89,7 @@ void RunStates::open() {
                         " steps (--checkpoint-every), which is no multiple of the " +
                         std::to_string(run_->stride) + " that are done at once"};
   if (outcome.ok() && saves() && members.rank() == 0) {
-    auto lock = FolderLock::take(folder_of(save_), whoami());
+    auto lock = FolderLock::take(folder_of(save_), this_process(), "checkpoint-dir");
     outcome = lock.ok() ? Generations(folder_of(save_), {}, ends_before()).prepare()
                         : Result<void>(lock.error());
     if (lock.ok()) folder_lock_ = std::move(*lock);
@@ -98,7 +114,7 @@ void RunStates::watch_folder() {
 void RunStates::join_folder() {
   watch_folder();
   if (!saves() || core_->members().rank() != 0 || has_folder_) return;
-  auto lock = FolderLock::take(folder_of(save_), whoami());
+  auto lock = FolderLock::take(folder_of(save_), this_process(), "checkpoint-dir");
   if (!lock.ok()) return log::warn("checkpoint", "{}", lock.error().to_string());
   folder_lock_ = std::move(*lock);
   has_folder_ = true;
@@ -139,7 +155,7 @@ void RunStates::check_room() {
   const auto costs = measure_costs(members, *checkpoint_);
   Result<void> outcome;
   if (saves() && members.rank() == 0)
-    outcome = rank_process::check_room(states_.folder(), costs.whole);
+    outcome = rank_process::check_room(states_.folder(), costs.whole, "checkpoint-dir");
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   const auto line = describe(costs, save_, pins());
   if (members.rank() == 0 && std::exchange(core_->history().costs_told, line) != line)
@@ -160,13 +176,17 @@ void RunStates::begin() {
   if (auto agreed = core_->members().agree(outcome); !agreed)
     throw CollectiveException(agreed.error());
   const auto nodes = core_->members().gather(core_->mpi().node());
+  const auto near =
+      near_.open(states_, nodes, lay_out(checkpoint_->saved_entries()).bytes, restarted_);
   keeper = std::make_unique<StateKeeper>(
       core_->members(), nodes, core_->shared_device(), *checkpoint_,
       StateKeeper::Options{.states = states_,
                            .partner = save_.partner,
                            .io = io_,
                            .takes = core_->options().shrink || core_->mpi().respawns().expected(),
-                           .before = keeper_});
+                           .before = keeper_,
+                           .near = near.states,
+                           .publishes_near = near.publishes});
   keeper_ = keeper.get();
   core_->status().run().keeper().exchange(std::move(keeper)).reset();
 }
@@ -185,23 +205,53 @@ std::optional<std::int64_t> RunStates::restart() {
   restarted_ = true;
   if (!saves() || save_.restart == SaveOptions::kNever) return std::nullopt;
   const auto step = wanted();
-  auto found = find_state(core_->members(), states_, step, true);
-  if (!found) throw CollectiveException(found.error());
+  const auto found = find(step);
   std::optional<std::int64_t> loaded;
-  if (*found) {
+  if (found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
     checkpoint_->renew();
-    if (auto agreed = core_->members().agree(load(**found)); !agreed)
+    const auto outcome = load(*found);
+    found->serve();
+    if (auto agreed = core_->members().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
-    loaded = (*found)->step();
+    loaded = found->step();
     core_->history().restarted_from = *loaded;
     if (core_->members().rank() == 0)
-      log::info("checkpoint", "going on from step {}, saved by {} ranks", *loaded,
-                (*found)->parts());
+      log::info("checkpoint", "going on from step {}, saved by {} ranks{}", *loaded, found->parts(),
+                core_->history().from_nodes == *loaded ? ", from the folders of the nodes" : "");
   }
   restarted_ = true;
   if (step >= 0) core_->history().step_taken.insert(folder_of(save_).string());
   return loaded;
+}
+
+std::optional<SavedState> RunStates::find(std::int64_t wanted) {
+  const auto& members = core_->members();
+  auto& history = core_->history();
+  std::optional<SavedState> on_nodes;
+  if (const auto folder = near_.states(states_)) {
+    auto found = find_near(members, core_->mpi().node(), *folder, wanted, true);
+    if (!found) throw CollectiveException(found.error());
+    on_nodes = std::move(*found);
+  }
+  if (on_nodes) {
+    const auto steps = members.rank() == 0 ? states_.steps() : std::vector<std::int64_t>();
+    const auto newest = members.gather(steps.empty() ? -1 : steps.front()).front();
+    if (wanted >= 0 || on_nodes->step() >= newest) {
+      history.from_nodes = on_nodes->step();
+      if (std::find(steps.begin(), steps.end(), on_nodes->step()) != steps.end())
+        history.from_disk = on_nodes->step();
+      return on_nodes;
+    }
+  }
+  auto found = find_state(members, states_, wanted, true);
+  if (!found && !(on_nodes && found.code() == Errc::io)) throw CollectiveException(found.error());
+  if (on_nodes && (!found.ok() || !*found || (*found)->step() < on_nodes->step())) {
+    history.from_nodes = on_nodes->step();
+    return on_nodes;
+  }
+  if (*found) history.from_disk = (*found)->step();
+  return *found;
 }
 
 Result<void> RunStates::load(const SavedState& state) {
@@ -254,9 +304,18 @@ void RunStates::settle() const {
     throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
 }
 
+void RunStates::inherit(std::int64_t commit) {
+  if (!core_->mpi().respawns().expected()) return;
+  const auto whole = MemoryState::newest(core_->mpi().everyone(), held());
+  if (inherited_.empty() && (whole < 0 || whole < commit))
+    inherited_ = inheritance_.copy_out(*core_->shared_device());
+  // A copy that a fault has cut off is made the next time.
+  if (whole >= std::max<std::int64_t>(commit, 0) || !inherited_.empty()) inheritance_.drop();
+}
+
 std::int64_t RunStates::newest_on_disk() const {
   const auto mine =
-      std::max(core_->history().restarted_from, keeper_ != nullptr ? keeper_->on_disk() : -1);
+      std::max(core_->history().from_disk, keeper_ != nullptr ? keeper_->on_disk() : -1);
   const auto all = core_->mpi().everyone().gather(mine);
   return *std::max_element(all.begin(), all.end());
 }
@@ -264,8 +323,17 @@ std::int64_t RunStates::newest_on_disk() const {
 std::optional<SavedState> RunStates::newest() {
   const auto& everyone = core_->mpi().everyone();
   const auto on_disk = newest_on_disk();
+  const auto on_nodes = near_.newest(keeper_);
   auto memory = MemoryState::find(everyone, held());
-  if (memory.ok() && (*memory)->step() >= on_disk) return SavedState(std::move(*memory));
+  const auto in_memory = memory.ok() ? (*memory)->step() : -1;
+  if (memory.ok() && in_memory >= std::max(on_disk, on_nodes))
+    return SavedState(std::move(*memory));
+  if (on_nodes >= 0 && on_nodes >= on_disk) {
+    auto found = find_near(everyone, core_->mpi().node(), *near_.states(states_), on_nodes, true);
+    if (!found) throw CollectiveException(found.error());
+    if (*found) return *found;
+  }
+  if (memory.ok() && in_memory >= on_disk) return SavedState(std::move(*memory));
   if (on_disk < 0) return std::nullopt;
   auto found = find_state(everyone, states_, on_disk, true);
   if (!found) throw CollectiveException(found.error());
@@ -273,17 +341,17 @@ std::optional<SavedState> RunStates::newest() {
 }
 
 Error RunStates::rescue(const Error& error) {
-  auto step = core_->history().restarted_from;
+  auto step = core_->history().from_disk;
   if (keeper_ != nullptr || core_->options().shrink) {
     if (keeper_ != nullptr) keeper_->close();
     step = newest_on_disk();
     const auto& everyone = core_->mpi().everyone();
     const auto memory = MemoryState::find(everyone, held());
     if (saves() && memory.ok() && (*memory)->is_spread() && (*memory)->step() > step) {
-      const StateWriter writer(states_, everyone.rank(), everyone.size(),
-                               [&](std::span<const std::byte> value, std::span<std::byte> all) {
-                                 everyone.all_gather(value, all);
-                               });
+      StateWriter writer(states_, everyone.rank() == 0, everyone.size(),
+                         [&](std::span<const std::byte> value, std::span<std::byte> all) {
+                           everyone.all_gather(value, all);
+                         });
       StateWriter::Share share;
       if ((share.table = (*memory)->own()) != nullptr)
         share.write = StateWriter::of_image((*memory)->own_image());

@@ -7,6 +7,9 @@
 #include <troupe/saved_state.hpp>
 #include <troupe/world.hpp>
 
+#include "rank/run/inheritance.hpp"
+#include "rank/run/near_folder.hpp"
+#include "rank/store/commit_ledger.hpp"
 #include "rank/store/generations.hpp"
 #include "rank/store/state_folder.hpp"
 #include "rank/store/state_keeper.hpp"
@@ -24,6 +27,8 @@ class RunStates {
   [[nodiscard]] const SaveOptions& options() const noexcept { return save_; }
   /// States go to disk.
   [[nodiscard]] bool saves() const noexcept { return !save_.directory.empty(); }
+  /// Where the commits are written down for a process that comes after this one.
+  [[nodiscard]] const std::shared_ptr<CommitLedger>& ledger() const noexcept { return ledger_; }
   /// nullptr: the state stays in GPU memory.
   [[nodiscard]] StateKeeper* keeper() const noexcept { return keeper_; }
 
@@ -57,6 +62,11 @@ class RunStates {
   void settle() const;
   /// Loads a state, in parts or dealt out anew.
   Result<void> load(const SavedState& state);
+  /// All ranks of the job, before they make the state anew: a rank that has been started again
+  /// takes what is left of its commits on its GPU, if the others cannot go back to `commit`, or to
+  /// any if that is negative, without. Then its GPU memory is free.
+  void inherit(std::int64_t commit);
+  void forget_inherited() { inherited_.clear(); }
   /// All ranks of the job: the newest that is complete in memory or on disk; nullopt: none.
   std::optional<SavedState> newest();
   /// All ranks of the job: what is left to go on from once the world has ended, as its error.
@@ -77,9 +87,9 @@ class RunStates {
   Result<void> load_own_part(const SavedState& state);
   /// The newest step that this run knows to be on disk, on any rank; -1: none.
   [[nodiscard]] std::int64_t newest_on_disk() const;
-  [[nodiscard]] std::vector<HeldPart> held() const {
-    return keeper_ != nullptr ? keeper_->held() : std::vector<HeldPart>();
-  }
+  /// All members: a saved state to begin with, that of step `wanted` or the newest.
+  [[nodiscard]] std::optional<SavedState> find(std::int64_t wanted);
+  [[nodiscard]] std::vector<HeldPart> held() const;
 
   WorldCore* core_;
   Checkpoint* checkpoint_;
@@ -90,6 +100,10 @@ class RunStates {
   FolderLock folder_lock_;  ///< of the first member
   bool has_folder_ = false;
   StateKeeper* keeper_ = nullptr;  ///< KeeperStatus has it
+  std::shared_ptr<CommitLedger> ledger_;
+  Inheritance inheritance_;
+  std::vector<HeldPart> inherited_;  ///< what this rank has taken of it
+  NearFolder near_;
   bool restarted_ = false;
 };
 

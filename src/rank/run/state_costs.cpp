@@ -32,6 +32,9 @@ std::string describe(const StateCosts& costs, const SaveOptions& save, bool apar
     text += fmt::format(", {} of host memory for a partner", in_words(2 * costs.part));
   if (!save.directory.empty())
     text += fmt::format("; on disk at most {}", in_words(3 * costs.whole));
+  if (!save.local.empty())
+    text += fmt::format(", and {} of a rank's node",
+                        in_words((save.partner && costs.ranks > 1 ? 6 : 3) * costs.part));
   return text;
 }
 

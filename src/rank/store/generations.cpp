@@ -223,6 +223,10 @@ fs::path Generations::part(std::int64_t step, int part) const {
          ("part-" + std::to_string(part) + ".troupe");
 }
 
+std::string Generations::copy_name(int part) {
+  return "copy-" + std::to_string(part) + ".troupe";
+}
+
 fs::path Generations::unfinished(std::int64_t step) const {
   return folder_ / (std::string(kPrefix) + std::to_string(step) + std::string(kUnfinished));
 }
@@ -310,6 +314,20 @@ Result<void> Generations::publish(Manifest manifest) const {
 void Generations::abandon(std::int64_t step) const {
   std::error_code ignored;
   fs::remove_all(unfinished(step), ignored);
+}
+
+void Generations::clear() const {
+  std::error_code ignored;
+  auto runs = later_runs(base_);
+  runs.push_back(1);
+  for (const auto run : runs) {
+    const auto folder = folder_of_run(base_, run);
+    for (const auto step : steps_in(folder))
+      fs::remove_all(folder / (std::string(kPrefix) + std::to_string(step)), ignored);
+    if (run != 1) fs::remove(folder, ignored);
+  }
+  fs::remove(base_ / "lock", ignored);  // see FolderLock
+  fs::remove(base_, ignored);
 }
 
 }  // namespace troupe::rank_process

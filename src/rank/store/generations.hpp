@@ -63,6 +63,8 @@ class Generations {
   /// Errors: io, invalid, each naming the file.
   [[nodiscard]] Result<Manifest> manifest(std::int64_t step) const;
   [[nodiscard]] std::filesystem::path part(std::int64_t step, int part) const;
+  /// The file beside the parts with a copy of one that lies in another node's folder.
+  [[nodiscard]] static std::string copy_name(int part);
 
   /// Makes the folder for a state to be written, unless another rank has; the path of a part in it.
   Result<std::filesystem::path> begin(std::int64_t step, int part) const;
@@ -74,8 +76,12 @@ class Generations {
   Result<void> publish(Manifest manifest) const;
   /// Removes what was written of a state. One rank, when all have stopped writing.
   void abandon(std::int64_t step) const;
+  /// Removes all states of all runs, and the folder if nothing else is in it. One rank.
+  void clear() const;
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  /// The folder of all runs of the program.
+  [[nodiscard]] const std::filesystem::path& base() const noexcept { return base_; }
   [[nodiscard]] const Fingerprint& fingerprint() const noexcept { return fingerprint_; }
   [[nodiscard]] const Ends& ends() const noexcept { return ends_; }
   /// The run's number, from 1.

@@ -396,30 +396,30 @@ TEST_F(GenerationsTest, AManifestTellsOfTheRunsBefore) {
 
 TEST_F(GenerationsTest, AFolderIsOneJobs) {
   const auto folder = root_ / "locked";
-  auto first = FolderLock::take(folder, "process 1 on here");
+  auto first = FolderLock::take(folder, "process 1 on here", "checkpoint-dir");
   ASSERT_TRUE(first.ok()) << first.error().message;
-  const auto second = FolderLock::take(folder, "process 2 on there");
+  const auto second = FolderLock::take(folder, "process 2 on there", "checkpoint-dir");
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), Errc::io);
   EXPECT_NE(second.error().message.find(folder.string() + ": another job"), std::string::npos);
   EXPECT_NE(second.error().message.find("(process 1 on here)"), std::string::npos);
   *first = FolderLock();
-  EXPECT_TRUE(FolderLock::take(folder, "process 3").ok());
+  EXPECT_TRUE(FolderLock::take(folder, "process 3", "checkpoint-dir").ok());
   std::ofstream(root_ / "file") << "x";
-  EXPECT_EQ(FolderLock::take(root_ / "file", "process 4").code(), Errc::io);
+  EXPECT_EQ(FolderLock::take(root_ / "file", "process 4", "checkpoint-dir").code(), Errc::io);
 
   fs::create_directory(root_ / "linked");
   std::ofstream(root_ / "precious") << "as it was";
   for (const auto* const name : {"lock", "part"})
     fs::create_symlink(root_ / "precious", root_ / "linked" / name);
-  EXPECT_EQ(FolderLock::take(root_ / "linked", "process 5").code(), Errc::io);
+  EXPECT_EQ(FolderLock::take(root_ / "linked", "process 5", "checkpoint-dir").code(), Errc::io);
   EXPECT_EQ(NewFile::create(root_ / "linked" / "part", 0).code(), Errc::io);
   EXPECT_EQ(fs::file_size(root_ / "precious"), 9u) << "nothing is written through a link";
 }
 
 TEST_F(GenerationsTest, RoomForAStateIsLookedFor) {
-  EXPECT_TRUE(check_room(root_, 1).ok());
-  const auto none = check_room(root_, UINT64_MAX / 4);
+  EXPECT_TRUE(check_room(root_, 1, "checkpoint-dir").ok());
+  const auto none = check_room(root_, UINT64_MAX / 4, "checkpoint-dir");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.code(), Errc::io);
   EXPECT_NE(none.error().message.find("a state takes "), std::string::npos);

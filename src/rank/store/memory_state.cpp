@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/core/log.hpp"
+
 namespace troupe::rank_process {
 
 namespace {
@@ -19,19 +21,29 @@ struct Wish {
 
 }  // namespace
 
-Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
-                                                       const std::vector<HeldPart>& held) {
-  // For each part that is held here: its size, the size of its head, and the head; none that is
-  // damaged.
+HeldPart HeldPart::in_memory(std::int64_t step, Image image) {
+  HeldPart part{.step = step};
+  if (image == nullptr) return part;
+  if (const auto head = head_bytes(*image); head.ok() && *head <= image->size())
+    part.head.assign(image->begin(), image->begin() + static_cast<std::ptrdiff_t>(*head));
+  part.bytes = image->size();
+  part.image = [image = std::move(image)]() -> Result<Image> {
+    const auto table = open_image(*image);
+    return table.ok() ? Result<Image>(image) : table.error();
+  };
+  return part;
+}
+
+MemoryState::States MemoryState::gather(const HostGroup& group, const std::vector<HeldPart>& held) {
+  // For each part that is held here: its size, the size of its head, its state, and the head.
   std::string mine;
   for (const auto& one : held) {
-    if (one.step < 0 || !open_image(*one.part).ok()) continue;
-    const auto head = std::span(*one.part).first(*head_bytes(*one.part));
-    mine += std::to_string(one.part->size()) + " " + std::to_string(head.size()) + " ";
-    mine.append(reinterpret_cast<const char*>(head.data()), head.size());
+    if (one.step < 0) continue;
+    mine += std::to_string(one.bytes) + " " + std::to_string(one.head.size()) + " " +
+            std::to_string(one.state) + " ";
+    mine.append(reinterpret_cast<const char*>(one.head.data()), one.head.size());
   }
-  // States of one step may have been saved by worlds of several sizes.
-  std::map<std::pair<std::int64_t, std::int32_t>, std::map<int, Part>> states;
+  States states;
   const auto all = group.gather_text(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     auto rest = std::string_view(all[rank]);
@@ -41,32 +53,62 @@ Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
       return value;
     };
     while (!rest.empty()) {
-      const auto bytes = number();
-      const auto head_size = number();
+      const auto bytes = number(), head_size = number();
+      const auto id = static_cast<std::uint32_t>(number());
       const auto head = std::as_bytes(std::span(rest.substr(0, head_size)));
       rest.remove_prefix(head_size);
       auto table = read_table(head, bytes);
       if (!table.ok()) continue;
-      auto& state = states[{table->step, table->parts}];
+      auto& state = states[{table->step, table->parts, id}];
       const int part = table->part, holder = static_cast<int>(rank);
       // A rank's own part is best had from itself.
       if (const auto known = state.find(part); known == state.end() || part == holder)
         state.insert_or_assign(part, Part{std::move(*table), holder});
     }
   }
-  for (auto state = states.rbegin(); state != states.rend(); ++state) {
-    if (static_cast<std::int32_t>(state->second.size()) != state->first.second) continue;
-    std::vector<Part> parts;
-    for (auto& [part, where] : state->second) parts.push_back(std::move(where));
+  std::erase_if(states,
+                [](const auto& state) { return std::ssize(state.second) != state.first.parts; });
+  return states;
+}
+
+std::int64_t MemoryState::newest(const HostGroup& group, const std::vector<HeldPart>& held) {
+  const auto states = gather(group, held);
+  return states.empty() ? -1 : states.rbegin()->first.step;
+}
+
+Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
+                                                       std::vector<HeldPart> held) {
+  for (;;) {
+    auto states = gather(group, held);
+    if (states.empty())
+      return Error{Errc::invalid, 0, "no state is complete in the memory of partners"};
+    auto& [which, found] = *states.rbegin();
     std::map<int, Image> images;
-    for (const auto& one : held) {
-      if (one.step != state->first.first) continue;
-      if (const auto table = open_image(*one.part); table.ok()) images[table->part] = one.part;
+    std::uint8_t damaged = 0;
+    for (auto& one : held) {
+      if (one.step != which.step || one.state != which.state) continue;
+      const auto table = read_table(one.head, one.bytes);
+      if (!table.ok() || table->parts != which.parts ||
+          found.at(table->part).holder != group.rank() || images.contains(table->part)) {
+        continue;
+      }
+      auto image = one.image();
+      if (image.ok()) {
+        images[table->part] = std::move(*image);
+      } else {
+        log::warn("checkpoint", "part {} of the state of step {} is no good: {}", table->part,
+                  which.step, image.error().message);
+        one.step = -1;
+        damaged = 1;
+      }
     }
+    const auto all = group.gather(damaged);
+    if (std::find(all.begin(), all.end(), 1) != all.end()) continue;
+    std::vector<Part> parts;
+    for (auto& [part, where] : found) parts.push_back(std::move(where));
     return std::shared_ptr<MemoryState>(
-        new MemoryState(group, std::move(images), std::move(parts)));
+        new MemoryState(group, which.state, std::move(images), std::move(parts)));
   }
-  return Error{Errc::invalid, 0, "no state is complete in the memory of partners"};
 }
 
 const PartTable* MemoryState::own() const {

@@ -53,7 +53,14 @@ std::uint64_t held_by(const fs::path& folder) {
 
 }  // namespace
 
-Result<FolderLock> FolderLock::take(const fs::path& folder, const std::string& holder) {
+std::string this_process() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+Result<FolderLock> FolderLock::take(const fs::path& folder, const std::string& holder,
+                                    const std::string& option) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return file_error(folder, error.value());
@@ -61,7 +68,7 @@ Result<FolderLock> FolderLock::take(const fs::path& folder, const std::string& h
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd) {
     auto failed = file_error(folder);
-    failed.message += "; states cannot be saved there (see --checkpoint-dir)";
+    failed.message += "; states cannot be saved there (see --" + option + ")";
     return failed;
   }
   if (lock(fd.get())) {
@@ -77,20 +84,20 @@ Result<FolderLock> FolderLock::take(const fs::path& folder, const std::string& h
   }
   const auto who = holder_in(fd.get());
   return Error{Errc::io, 0,
-               folder.string() + ": another job saves its states there" +
-                   (who.empty() ? "" : " (" + who + ")") +
-                   "; wait for its end, or choose another --checkpoint-dir"};
+               folder.string() + ": another job" +
+                   (option == "checkpoint-local" ? ", or another node of this one," : "") +
+                   " saves its states there" + (who.empty() ? "" : " (" + who + ")") +
+                   "; wait for its end, or choose another --" + option};
 }
 
-Result<void> check_room(const fs::path& folder, std::uint64_t bytes) {
+Result<void> check_room(const fs::path& folder, std::uint64_t bytes, const std::string& option) {
   struct statvfs status {};
   if (::statvfs(folder.c_str(), &status) != 0) return file_error(folder);
   const auto free = static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
   if (free < bytes) {
-    return Error{
-        Errc::io, 0,
-        fmt::format("{}: a state takes {}, and there is room for {} (see --checkpoint-dir)",
-                    folder.string(), in_words(bytes), in_words(free))};
+    return Error{Errc::io, 0,
+                 fmt::format("{}: a state takes {}, and there is room for {} (see --{})",
+                             folder.string(), in_words(bytes), in_words(free), option)};
   }
   const auto room = free + held_by(folder);
   if (room / 3 < bytes) {

@@ -20,31 +20,35 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
     : members_(&members),
       checkpoint_(&checkpoint),
       exchange_(members.background()),
-      writer_(options.states, members.rank(), members.size(),
-              [this](std::span<const std::byte> value, std::span<std::byte> all) {
-                exchange_.all_gather(value, all);
-              }),
+      writer_(options.states, members.rank() == 0, members.size(), gatherer()),
       table_(lay_out(checkpoint.saved_entries())),
       device_(std::move(device)),
       direct_io_(device_),
-      direct_(options.io == StateIo::direct) {
+      direct_(options.io == StateIo::direct),
+      in_host_memory_(!direct_ || options.partner || options.near) {
+  if (options.near)
+    near_writer_.emplace(*options.near, options.publishes_near, members.size(), gatherer(),
+                         "in " + options.near->folder().string() + " (checkpoint-local)", false);
   if (options.partner && members.size() > 1) {
     const auto partner = partners(nodes);
     partner_ = partner[static_cast<std::size_t>(members.rank())];
     ward_ = static_cast<int>(std::find(partner.begin(), partner.end(), members.rank()) -
                              partner.begin());
+    ward_is_near_ =
+        nodes[static_cast<std::size_t>(ward_)] == nodes[static_cast<std::size_t>(members.rank())];
   }
   if (options.before != nullptr) {
     held_ = options.before->held_;
     pending_ = options.before->pending_;
     own_ = options.before->own_;
     on_disk_ = options.before->on_disk();
+    near_ = options.before->near();
     saved_ = options.before->saved();
   }
   table_.part = members.rank();
   table_.parts = members.size();
   for (const auto& place : table_.places) offsets_.push_back(place.offset);
-  if (!direct_ || options.partner || options.takes) {
+  if (in_host_memory_ || options.takes) {
     auto pin = device_->pools().allocate_apart(table_.bytes);
     const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
     // Here all ranks are in step; later only the keepers' threads are.
@@ -60,6 +64,12 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
 
 StateKeeper::~StateKeeper() {
   close();
+}
+
+StateWriter::AllGather StateKeeper::gatherer() {
+  return [this](std::span<const std::byte> value, std::span<std::byte> all) {
+    exchange_.all_gather(value, all);
+  };
 }
 
 std::span<std::byte> StateKeeper::image() const {
@@ -83,7 +93,7 @@ bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
 
 void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
   Future<void> copies{Result<void>()};
-  if (!direct_ || partner_ >= 0) {
+  if (in_host_memory_) {
     const auto there = memory_in(epoch);
     copies = there.ok() ? checkpoint_->save(step, memory_, offsets_) : Future<void>(there.error());
   }
@@ -155,9 +165,14 @@ std::vector<HeldPart> StateKeeper::held() const {
   const std::lock_guard lock(mutex_);
   std::vector<HeldPart> all;
   for (const auto& part : {held_, pending_, own_}) {
-    if (part.step >= 0) all.push_back(part);
+    if (part.step >= 0) all.push_back(HeldPart::in_memory(part.step, part.part));
   }
   return all;
+}
+
+std::int64_t StateKeeper::near() const {
+  const std::lock_guard lock(mutex_);
+  return near_;
 }
 
 std::int64_t StateKeeper::kept() const {
@@ -246,14 +261,14 @@ std::optional<bool> StateKeeper::settle(std::unique_lock<std::mutex>& lock) {
 }
 
 void StateKeeper::carry_out(const Job& job, bool copied) {
-  const bool in_host_memory = !direct_ || partner_ >= 0;
   table_.step = job.step;
-  if (copied && in_host_memory) seal(table_, image());
+  if (copied && in_host_memory_) seal(table_, image());
   if (!copied)
     log::warn("checkpoint", "the state of step {} was lost before it left the device", job.step);
   if (partner_ >= 0)
     give_to_partner(job.step,
                     copied ? std::span<const std::byte>(image()) : std::span<const std::byte>());
+  if (near_writer_) write_near(job.step, copied);
   if (!job.to_disk) return;
   const auto outcome = writer_.write(job.step, share_of(job, copied));
   if (!outcome) return;
@@ -312,7 +327,7 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
       exchange_.shift(image, partner_, ward_, std::move(spare_)));
   {
     const std::lock_guard lock(mutex_);
-    pending_ = copy->empty() ? HeldPart{} : HeldPart{step, copy};
+    pending_ = copy->empty() ? Copy{} : Copy{step, copy};
   }
   const std::uint8_t mine = !image.empty() && !copy->empty();
   std::vector<std::uint8_t> all(static_cast<std::size_t>(members_->size()));
@@ -328,6 +343,19 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
   spare_ = before && before.use_count() == users
                ? std::move(const_cast<std::vector<std::byte>&>(*before))
                : std::vector<std::byte>();
+}
+
+void StateKeeper::write_near(std::int64_t step, bool copied) {
+  const bool wants_copy = partner_ >= 0 && !ward_is_near_;
+  StateWriter::Share share{.lost = !copied || (wants_copy && held_.step != step)};
+  if (!share.lost) {
+    share.table = &table_;
+    share.write = StateWriter::of_image(image());
+    if (wants_copy) share.copy = held_.part, share.copy_of = ward_;
+  }
+  if (!near_writer_->write(step, share)) return;
+  const std::lock_guard lock(mutex_);
+  near_ = step;
 }
 
 }  // namespace troupe::rank_process

@@ -20,7 +20,8 @@
 
 namespace troupe::rank_process {
 
-/// Takes a run's commits out of GPU memory: to disk, and into the memory of partner ranks.
+/// Takes a run's commits out of GPU memory: to disk, into the memory of partner ranks, and into
+/// the folders of the nodes.
 ///
 /// Right behind a commit the program's thread submits copies of it to pinned memory (capture). Once
 /// they are done and the commit is stable, a thread of the keeper takes the checksums, exchanges
@@ -46,6 +47,9 @@ class StateKeeper {
     bool takes = false;            ///< take() may be called
     /// This rank's keeper before: what it has held and brought to disk counts as this one's.
     const StateKeeper* before = nullptr;
+    /// Every commit goes to this folder of the rank's node, with a copy on another node's.
+    std::optional<Generations> near = {};
+    bool publishes_near = false;  ///< this rank makes what lies there visible
   };
   /// For the members of the world, all of them, from the program's thread; activated() follows.
   /// `nodes`: of each member the node, by any number. Throws CollectiveException (out_of_memory):
@@ -81,6 +85,8 @@ class StateKeeper {
   [[nodiscard]] std::vector<HeldPart> held() const;
   /// The newest step of which the copy for another rank is here as a whole; -1: none.
   [[nodiscard]] std::int64_t kept() const;
+  /// The same of those whose state lies on the nodes.
+  [[nodiscard]] std::int64_t near() const;
 
   // The WorldActor's thread.
 
@@ -103,6 +109,11 @@ class StateKeeper {
     double stall_seconds;
   };
 
+  struct Copy {
+    std::int64_t step = -1;
+    HeldPart::Image part;
+  };
+
   void run();
   /// Gives the device host of this epoch the pinned memory: it takes a while, and nobody waits for
   /// it.
@@ -119,18 +130,23 @@ class StateKeeper {
   Result<file::Done> write_piece(const std::filesystem::path& path, const Operand& piece,
                                  std::uint64_t offset);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
+  void write_near(std::int64_t step, bool copied);
   [[nodiscard]] std::span<std::byte> image() const;
+  StateWriter::AllGather gatherer();
 
   const HostGroup* members_;
   Checkpoint* checkpoint_;
   Exchange& exchange_;  ///< of the members, in the background
   StateWriter writer_;
+  std::optional<StateWriter> near_writer_;
   int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
+  bool ward_is_near_ = false;     ///< it is on this rank's node
   PartTable table_;
   std::vector<std::uint64_t> offsets_;
   std::shared_ptr<DeviceCore> device_;
   DirectIo direct_io_;
   bool direct_;
+  bool in_host_memory_;                ///< every commit, or those that go to disk
   PinnedBuffer<std::uint8_t> memory_;  ///< empty: nothing needs it
 
   mutable std::mutex mutex_;
@@ -142,11 +158,11 @@ class StateKeeper {
   std::uint32_t epoch_ = 0;        ///< that began last
   std::int64_t epoch_began_ = -1;  ///< at this commit
   bool stopped_ = false, closing_ = false;
-  std::int64_t on_disk_ = -1;
+  std::int64_t on_disk_ = -1, near_ = -1;
   std::vector<SavedCheckpoint> saved_;
-  HeldPart held_;     ///< another rank's part, of a state whose copies are complete on all ranks
-  HeldPart pending_;  ///< the same of the next one, which are complete here
-  HeldPart own_;      ///< see hold()
+  Copy held_;     ///< another rank's part, of a state whose copies are complete on all ranks
+  Copy pending_;  ///< the same of the next one, which are complete here
+  Copy own_;      ///< see hold()
   std::vector<std::byte> spare_;  ///< memory of the copy before
   std::thread thread_;
 };

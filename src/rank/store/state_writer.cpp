@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <troupe/clock.hpp>
 
 #include "common/core/log.hpp"
@@ -22,15 +24,15 @@ struct StateWriter::Written {
   StateIo io = StateIo::pinned;
 };
 
-std::optional<StateWriter::Outcome> StateWriter::write(std::int64_t step,
-                                                       const Share& share) const {
+std::optional<StateWriter::Outcome> StateWriter::write(std::int64_t step, const Share& share) {
   const auto mine = write_part(share);
   std::vector<Written> all(static_cast<std::size_t>(size_));
   all_gather_(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  const std::uint8_t there = rank_ == 0 && publish(step, all);
+  const std::uint8_t there = !publishes_ || publish(step, all);
   std::vector<std::uint8_t> outcomes(all.size());
   all_gather_(std::as_bytes(std::span(&there, 1)), std::as_writable_bytes(std::span(outcomes)));
-  if (outcomes[0] == 0) return std::nullopt;
+  failed_ = std::find(outcomes.begin(), outcomes.end(), 0) != outcomes.end();
+  if (failed_) return std::nullopt;
   Outcome outcome{.bytes = 0, .stall_seconds = 0, .io = StateIo::direct, .write_seconds = 0};
   for (const auto& part : all) {
     // Later in the list outdoes earlier: what was not direct on one rank was not on the whole.
@@ -56,13 +58,22 @@ StateWriter::Written StateWriter::write_part(const Share& share) const {
   const auto& table = *share.table;
   const auto begin = SteadyClock::time();
   const auto path = generations_.begin(table.step, table.part);
-  const auto written = path.ok() ? share.write(*path) : Result<StateIo>(path.error());
-  if (!written.ok()) log::error("checkpoint", "{}", written.error().to_string());
+  auto written = path.ok() ? share.write(*path) : Result<StateIo>(path.error());
+  if (written.ok() && share.copy != nullptr) {
+    const auto copied =
+        write_file(path->parent_path() / Generations::copy_name(share.copy_of), *share.copy);
+    if (!copied.ok()) written = copied.error();
+  }
+  if (!written.ok()) tell(written.error().to_string());
   mine.ok = written.ok(), mine.part = table.part, mine.parts = table.parts;
   mine.crc = table.head_crc, mine.bytes = table.bytes;
   if (written.ok()) mine.io = *written;
   mine.write_seconds = std::chrono::duration<double>(SteadyClock::time() - begin).count();
   return mine;
+}
+
+void StateWriter::tell(const std::string& what) const {
+  if (again_ || !failed_) log::error("checkpoint", "{}", what);
 }
 
 bool StateWriter::publish(std::int64_t step, const std::vector<Written>& written) const {
@@ -78,8 +89,7 @@ bool StateWriter::publish(std::int64_t step, const std::vector<Written>& written
   }
   if (outcome.ok()) outcome = generations_.publish(manifest);
   if (outcome.ok()) return true;
-  log::error("checkpoint", "the state of step {} is not on disk: {}", step,
-             outcome.error().message);
+  tell(fmt::format("the state of step {} is not {}: {}", step, place_, outcome.error().message));
   generations_.abandon(step);
   return false;
 }

@@ -35,11 +35,15 @@ struct RunHistory {
   /// The one that is under way is the last.
   std::map<std::string, Ends> ends;
   std::set<std::string> step_taken;  ///< folders of which a run has taken the state that was wanted
-  std::int64_t restarted_from = -1;  ///< the step from disk that the newest run began with
-  std::string costs_told;            ///< of the state of the last run
-  std::string io_told;               ///< how states go to disk, likewise
-  bool stay_told = false;            ///< that a failing GPU stays
-  bool rehearsed = false;            ///< any of them
+  std::int64_t restarted_from = -1;  ///< the step that the newest run began with, of a saved state
+  std::int64_t from_disk = -1;   ///< the same if that state was in the folder that all ranks see
+  std::int64_t from_nodes = -1;  ///< the same if it was in the nodes' folders
+  std::set<std::filesystem::path>
+      near_folders;        ///< of states on this node that this rank published
+  std::string costs_told;  ///< of the state of the last run
+  std::string io_told;     ///< how states go to disk, likewise
+  bool stay_told = false;  ///< that a failing GPU stays
+  bool rehearsed = false;  ///< any of them
 };
 
 /// What stands behind a World: its parts, which it opens and closes in order. What the world is at

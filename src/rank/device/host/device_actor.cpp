@@ -20,7 +20,7 @@ DeviceParts::DeviceParts(const DeviceSettings& its_settings, CommandPort& its_po
       port(its_port),
       described(std::move(its_described)),
       context(its_context),
-      memory(&requests),
+      memory(&requests, settings),
       libraries(&requests, settings.tuning_file),
       standby_memory(&requests),
       links(port),

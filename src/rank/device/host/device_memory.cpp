@@ -33,7 +33,10 @@ void DeviceMemory::make(const MakeSlab& make, const std::shared_ptr<HostLink>& h
                            make.made->resolve(answer.error());
                            return;
                          }
-                         slabs_[make.region] = {answer->memory.take(), make.bytes, next_serial_++};
+                         const auto& slab = slabs_[make.region] = {answer->memory.take(),
+                                                                   make.bytes, next_serial_++};
+                         if (settings_->slab_made)
+                           settings_->slab_made(make.region, make.bytes, slab.fd.get());
                          make.made->resolve({});
                        });
 }
@@ -113,7 +116,7 @@ void DeviceMemory::map(const MapPinned& map, const std::shared_ptr<HostLink>& ho
 }
 
 void DeviceMemory::drop(std::uint32_t region, HostLink* host) {
-  slabs_.erase(region);
+  if (slabs_.erase(region) != 0 && settings_->slab_dropped) settings_->slab_dropped(region);
   pinned_.erase(region);
   foreign_.erase(region);
   std::erase(apart_.regions, region);

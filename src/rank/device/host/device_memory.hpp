@@ -7,6 +7,7 @@
 
 #include "common/ipc/shared_memory.hpp"
 #include "rank/device/host/device_messages.hpp"
+#include "rank/device/host/device_settings.hpp"
 #include "rank/device/host/host_requests.hpp"
 
 namespace troupe::rank_process {
@@ -18,7 +19,8 @@ namespace troupe::rank_process {
 /// `host`: the one that has the memory; nullptr: none just now.
 class DeviceMemory {
  public:
-  explicit DeviceMemory(HostRequests* requests) : requests_(requests) {}
+  DeviceMemory(HostRequests* requests, const DeviceSettings& settings)
+      : requests_(requests), settings_(&settings) {}
 
   /// `host` serves; without one the slab is made once there is one: make_wanted().
   void make(const device_message::MakeSlab& make, const std::shared_ptr<HostLink>& host);
@@ -55,6 +57,7 @@ class DeviceMemory {
   };
 
   HostRequests* requests_;
+  const DeviceSettings* settings_;
   std::uint64_t next_serial_ = 1;
   std::map<std::uint32_t, Slab> slabs_;
   std::map<std::uint32_t, ForeignSlab> foreign_;

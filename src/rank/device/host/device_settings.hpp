@@ -18,6 +18,9 @@ struct DeviceSettings {
   std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(3);
   std::chrono::nanoseconds op_timeout{0};  ///< 0: none
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  /// Hears of slabs that are made, with their descriptors, and given up.
+  std::function<void(std::uint32_t region, std::uint64_t bytes, int memory)> slab_made = {};
+  std::function<void(std::uint32_t region)> slab_dropped = {};
   FlightRecorder* flight = nullptr;  ///< dumps what led to a fault
   HealthLog* health = nullptr;       ///< what the GPU says of its health
   std::string tuning_file;           ///< what measurements have found; empty: it is not kept

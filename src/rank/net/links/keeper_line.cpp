@@ -25,6 +25,8 @@ struct FromKeeper {
   ipc::Socket line;
   UniqueFd listener;
   UniqueFd start;
+  UniqueFd estate;
+  std::vector<KeptSlab> slabs = {};
 };
 
 UniqueFd inherited(int fd) {
@@ -55,6 +57,19 @@ std::optional<Told> next(const ipc::Socket& line) {
   return told;
 }
 
+std::vector<KeptSlab> take(const ipc::Socket& line, std::uint32_t count) {
+  std::vector<KeptSlab> slabs;
+  while (slabs.size() < count) {
+    pollfd readable{line.fd(), POLLIN, 0};
+    if (::poll(&readable, 1, -1) < 0) continue;  // a signal
+    auto told = next(line);
+    if (told && told->message.kind == keeper::ToRank::Kind::slab)
+      slabs.push_back({told->message.incarnation, told->message.region, told->message.bytes,
+                       std::move(told->fd)});
+  }
+  return slabs;
+}
+
 /// At a spare place: until there is a rank for this process.
 keeper::Job wait_for_seat(const ipc::Socket& line) {
   for (;;) {
@@ -77,7 +92,9 @@ std::optional<FromKeeper>& from_keeper() {
     if (::poll(&line, 1, 0) > 0) std::_Exit(kExitFailure);  // the keeper was gone before that
     ::close(keeper::kJob);
     FromKeeper made{std::move(job), ipc::Socket(inherited(keeper::kLine)),
-                    inherited(keeper::kListener), inherited(keeper::kStart)};
+                    inherited(keeper::kListener), inherited(keeper::kStart),
+                    inherited(keeper::kEstate)};
+    made.slabs = take(made.line, made.job.slabs);
     if (made.job.rank == keeper::Job::kSpare) made.job = wait_for_seat(made.line);
     return made;
   }();
@@ -102,8 +119,16 @@ UniqueFd KeeperLine::start_log() {
   return UniqueFd(::fcntl(from_keeper()->start.get(), F_DUPFD_CLOEXEC, 3));
 }
 
-void KeeperLine::tell(const keeper::FromRank& what) {
-  (void)from_keeper()->line.send(std::as_bytes(std::span(&what, 1)));
+void KeeperLine::tell(const keeper::FromRank& what, int fd) {
+  (void)from_keeper()->line.send(std::as_bytes(std::span(&what, 1)), fd);
+}
+
+std::vector<KeptSlab> KeeperLine::take_slabs() {
+  return std::exchange(from_keeper()->slabs, {});
+}
+
+int KeeperLine::estate() {
+  return from_keeper()->estate.get();
 }
 
 KeeperLine::KeeperLine(net::LinkHub& hub)
@@ -133,7 +158,8 @@ void KeeperLine::run() {
     const auto& message = told->message;
     switch (message.kind) {
       case keeper::ToRank::Kind::ping: tell({.kind = keeper::FromRank::Kind::alive}); break;
-      case keeper::ToRank::Kind::seat: break;
+      case keeper::ToRank::Kind::seat:
+      case keeper::ToRank::Kind::slab: break;  // at the begin only
       case keeper::ToRank::Kind::move:
         if (message.rank >= 0 && message.rank < hub_->size())
           hub_->move(message.rank, message.card);

@@ -7,6 +7,7 @@
 #include "common/ipc/doorbell.hpp"
 #include "common/keeper/job.hpp"
 #include "common/links/link_hub.hpp"
+#include "rank/net/estate.hpp"
 
 namespace troupe::rank_process {
 
@@ -21,7 +22,10 @@ class KeeperLine {
   /// Duplicates of the keeper's gifts.
   [[nodiscard]] static UniqueFd listener();
   [[nodiscard]] static UniqueFd start_log();
-  static void tell(const keeper::FromRank& what);
+  static void tell(const keeper::FromRank& what, int fd = -1);
+  /// The legacy of the processes before this one. The file is the process's.
+  [[nodiscard]] static std::vector<KeptSlab> take_slabs();
+  [[nodiscard]] static int estate();
 
   /// Tells the hub which ranks have gone to other places.
   explicit KeeperLine(net::LinkHub& hub);

@@ -11,6 +11,21 @@
 
 namespace troupe::rank_process {
 
+/// The estate that the keeper has.
+class KeptEstate final : public Estate {
+ public:
+  [[nodiscard]] int file() const override { return KeeperLine::estate(); }
+  void keep(std::uint32_t region, std::uint64_t bytes, int memory) override {
+    KeeperLine::tell({.kind = keeper::FromRank::Kind::slab, .region = region, .bytes = bytes},
+                     memory);
+  }
+  void drop(std::uint32_t region) override {
+    KeeperLine::tell({.kind = keeper::FromRank::Kind::drop, .region = region});
+  }
+  [[nodiscard]] std::vector<KeptSlab> take() override { return KeeperLine::take_slabs(); }
+  void have_taken() override { KeeperLine::tell({.kind = keeper::FromRank::Kind::taken}); }
+};
+
 /// The respawns of ranks that keepers have started.
 class LinkRespawns final : public Respawns {
  public:
@@ -47,9 +62,11 @@ class LinkRespawns final : public Respawns {
     parts_.eras.set_interruption(std::move(interruption));
   }
   [[nodiscard]] std::optional<std::array<std::uint64_t, 4>> secret() const override;
+  [[nodiscard]] const std::shared_ptr<Estate>& estate() const override { return estate_; }
 
  private:
   Parts parts_;
+  std::shared_ptr<Estate> estate_ = std::make_shared<KeptEstate>();
   std::atomic<bool> expected_{false};
 };
 
