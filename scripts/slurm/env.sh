@@ -8,6 +8,7 @@
 #   TROUPE_JOB_MPI_PLUGIN      how srun and MPI meet (srun --mpi=...); default: pmix, which Open MPI wants
 #   TROUPE_JOB_LAUNCH_OPTIONS  more options for srun or mpirun, separated by spaces, for instance --gpu-bind=closest
 #   TROUPE_JOB_MAX_RESTARTS    how often one job may go back into the queue; default: 10
+#   TROUPE_JOB_SPARE_NODES     so many nodes of the job have no ranks, until a node is lost; default: 0
 #   TROUPE_JOB_SCRIPTS         the folder of these scripts, should a job not find it by itself
 #
 # Settings of the programs themselves (TROUPE_ENGINE, TROUPE_CHECKPOINT_DIR, ...) reach the ranks as they are.
@@ -59,14 +60,20 @@ find_allocation() {
   [[ -n ${SLURM_JOB_ID:-} ]] || die "this is no Slurm job: submit the script with sbatch, or run it within salloc"
   nodes=${SLURM_JOB_NUM_NODES:-${SLURM_NNODES:-1}}
   gpus_per_node=$(gpus_in "${SLURM_GPUS_ON_NODE:-${SLURM_GPUS_PER_NODE:-0}}")
-  if [[ -n ${SLURM_NTASKS:-} ]]; then
+  local spare=${TROUPE_JOB_SPARE_NODES:-0} busy
+  whole_number TROUPE_JOB_SPARE_NODES "$spare"
+  busy=$((nodes - spare))
+  ((busy > 0)) || die "TROUPE_JOB_SPARE_NODES is $spare, and the job has $nodes node(s)"
+  if [[ -n ${SLURM_NTASKS:-} && $spare == 0 ]]; then
     tasks=$SLURM_NTASKS
   elif [[ -n ${SLURM_NTASKS_PER_NODE:-} ]]; then
-    tasks=$((nodes * SLURM_NTASKS_PER_NODE))
+    tasks=$((busy * SLURM_NTASKS_PER_NODE))
+  elif [[ -n ${SLURM_NTASKS:-} ]]; then
+    tasks=$SLURM_NTASKS
   else
-    tasks=$((nodes * (gpus_per_node > 0 ? gpus_per_node : 1)))
+    tasks=$((busy * (gpus_per_node > 0 ? gpus_per_node : 1)))
   fi
-  tasks_per_node=$(((tasks + nodes - 1) / nodes))
+  tasks_per_node=$(((tasks + busy - 1) / busy))
   cores_per_task=${SLURM_CPUS_PER_TASK:-$(($(fewest_of "${SLURM_JOB_CPUS_PER_NODE:-1}") / tasks_per_node))}
   if ((gpus_per_node > 0 && tasks_per_node > gpus_per_node)) && [[ ${TROUPE_ENGINE:-} != cpu ]]; then
     say "warning: $tasks_per_node tasks per node for $gpus_per_node GPUs; a rank needs a GPU of its own"
@@ -156,6 +163,18 @@ launch_command() {
   launch+=("${options[@]}")
 }
 
+# launch_by_troupe_run: what the launch command starts is started again where a node is lost, by troupe-run, which is
+# installed with the programs and lies beside this folder in the source tree. Sets lost_nodes to a file of their names.
+launch_by_troupe_run() {
+  local run
+  run=$(command -v troupe-run) || run=$(dirname "${BASH_SOURCE[0]}")/../troupe-run
+  [[ -x $run ]] || die "there is no troupe-run beside the programs"
+  lost_nodes=$(mktemp)
+  export TROUPE_JOB_LOST_NODES=$lost_nodes TROUPE_JOB_LAUNCHER=$launcher
+  export TROUPE_ON_RANK_LOSS=${TROUPE_ON_RANK_LOSS:-stop}
+  launch=("$run" "${launch[@]:1}" --)
+}
+
 # USR1 to the batch script: the job is to end soon. srun and mpirun both pass the signal on to all ranks, which commit
 # their state to disk and leave with status 75.
 forward_signal() {
@@ -183,6 +202,21 @@ run_step() {
   return "$status"
 }
 
+# avoid_nodes LIST: the next start of this job, which waits in the queue, gets other nodes.
+avoid_nodes() {
+  local try before
+  before=$(scontrol -o show job "$SLURM_JOB_ID" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
+  [[ $before != "(null)" ]] || before=
+  for try in 1 2 3 4 5 6 7 8 9 10; do
+    if scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$before${before:+,}$1" 2>/dev/null; then
+      say "the job will not use $1 again"
+      return
+    fi
+    sleep "0.$try"
+  done
+  say "error: Slurm does not let this job avoid $1"
+}
+
 # requeue_or_exit STATUS: ends the batch script. Status 75 puts the job back into the queue, so often as may be.
 requeue_or_exit() {
   local status=$1 restarts=${SLURM_RESTART_COUNT:-0}
@@ -192,7 +226,12 @@ requeue_or_exit() {
     exit 75
   fi
   say "status 75: back into the queue (restart $((restarts + 1)) of at most $max_restarts)"
-  scontrol requeue "$SLURM_JOB_ID" ||
+  # Slurm ends this script, which has a last thing to say once the job waits again.
+  trap '' TERM
+  if ! scontrol requeue "$SLURM_JOB_ID"; then
     say "error: Slurm does not requeue this job (sbatch --requeue, JobRequeue in slurm.conf): submit it again by hand"
+  elif [[ -s ${lost_nodes:-} ]]; then
+    avoid_nodes "$(sort -u "$lost_nodes" | paste -sd,)"
+  fi
   exit 75
 }

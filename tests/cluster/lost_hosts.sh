@@ -8,43 +8,21 @@ source "$here/lib/slurm.sh"
 enter_capsule "$@"
 readonly by=$3 amount=$4
 
-# Processes of a host are not to end with the first of them: mpirun would take that for a host that has never come up.
-export HOSTS_SHARE_PROCESSES=1
 readonly heat=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20)
 readonly survives=(--rank-silence 2s --respawn-wait 500ms)
 
-# Prints the output of a job that fails, and the processes that are left.
-current=plain
-explain() {
-  local status=$?
-  ((status == 0 || status == 77)) && return
-  tail -n 60 "$work/$current.txt" >&2
-  ps -eo pid,ppid,stat,etimes,args | cut -c1-200 >&2
-}
-trap explain EXIT
-
 need_programs mpirun
-raise_hosts 6 # ranks 0, 1, 2 on h1, h2, h3; two spare places; mpirun itself is started on h6
+raise_hosts_to_lose 6 # ranks 0, 1, 2 on h1, h2, h3; two spare places; mpirun itself is started on h6
 
 # launch PROGRAM...: five processes, one on each of h1 ... h5
 launch() {
   if [[ $by == srun ]]; then
     timeout --signal=KILL 120 salloc -Q -N 5 -w h1,h2,h3,h4,h5 "$scripts/troupe-run" -n 5 --ntasks-per-node=1 -- "$@"
   else
-    on_host h6 env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/lib/launch_agent" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
-      OMPI_MCA_oob_tcp_if_include=eth0 OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self \
-      timeout --signal=KILL 120 "$scripts/troupe-run" --host h1:1,h2:1,h3:1,h4:1,h5:1 -n 5 --bind-to none -- "$@"
+    from_h6 "$scripts/troupe-run" --host h1:1,h2:1,h3:1,h4:1,h5:1 -n 5 --bind-to none -- "$@"
   fi
 }
 
-# processes_of HOST [PATTERN]: their numbers
-processes_of() {
-  local pid
-  for pid in $(ip netns pids "$1"); do
-    [[ -z ${2:-} ]] || { tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "$2"; } || continue
-    printf '%s\n' "$pid"
-  done 2>/dev/null
-}
 rank_is_stopped() { # HOST
   local pid
   for pid in $(processes_of "$1" troupe-heat); do
@@ -52,9 +30,6 @@ rank_is_stopped() { # HOST
   done 2>/dev/null
   return 1
 }
-# A host whose cable has been out needs a moment: until then mpirun would wait for its daemon for ever.
-is_reached() { [[ $(ip netns exec "$1" timeout 1 bash -c 'exec 3<>/dev/tcp/10.77.0.6/9' 2>&1) == *refused* ]]; }
-kill_host() { processes_of "$1" | xargs -r kill -KILL 2>/dev/null || true; }
 no_process_of() { [[ -z $(processes_of "$1" 'troupe-[hkd]') ]]; }
 
 # struck NAME HOW HOST STATUS [OPTION...]: the host is struck when its rank, which stops itself for that, has come to step 200

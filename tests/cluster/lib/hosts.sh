@@ -40,6 +40,39 @@ on_host() {
   "$here/lib/launch_agent" "$host" "$(printf '%q ' "$@")"
 }
 
+# For tests that lose hosts. Processes of a host are not to end with the first of them: mpirun would take that for a host
+# that has never come up.
+raise_hosts_to_lose() {
+  export HOSTS_SHARE_PROCESSES=1
+  current=plain # the job that is under way: its output is in the file of that name
+  trap explain EXIT
+  raise_hosts "$1"
+}
+# Prints the output of a job that fails, and the processes that are left.
+explain() {
+  local status=$?
+  ((status == 0 || status == 77)) && return
+  tail -n 60 "$work/$current.txt" >&2
+  ps -eo pid,ppid,stat,etimes,args | cut -c1-200 >&2
+}
+# from_h6 COMMAND...: on h6, with the variables by which mpirun starts daemons on the other hosts; at most two minutes
+from_h6() {
+  on_host h6 env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/lib/launch_agent" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
+    OMPI_MCA_oob_tcp_if_include=eth0 OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self \
+    timeout --signal=KILL 120 "$@"
+}
+# processes_of HOST [PATTERN]: their numbers
+processes_of() {
+  local pid
+  for pid in $(ip netns pids "$1"); do
+    [[ -z ${2:-} ]] || { tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "$2"; } || continue
+    printf '%s\n' "$pid"
+  done 2>/dev/null
+}
+kill_host() { processes_of "$1" | xargs -r kill -KILL 2>/dev/null || true; }
+# A host whose cable has been out needs a moment: until then mpirun would wait for its daemon for ever.
+is_reached() { [[ $(ip netns exec "$1" timeout 1 bash -c 'exec 3<>/dev/tcp/10.77.0.6/9' 2>&1) == *refused* ]]; }
+
 # mpirun_on RANKS-PER-HOST HOSTS PROGRAM...: mpirun, started on h1, over h1..hN; at most MPIRUN_LIMIT seconds (300)
 mpirun_on() {
   local per_host=$1 count=$2 list='' i
