@@ -170,6 +170,7 @@ launch_by_troupe_run() {
   run=$(command -v troupe-run) || run=$(dirname "${BASH_SOURCE[0]}")/../troupe-run
   [[ -x $run ]] || die "there is no troupe-run beside the programs"
   lost_nodes=$(mktemp)
+  trap 'rm -f "$lost_nodes"' EXIT
   export TROUPE_JOB_LOST_NODES=$lost_nodes TROUPE_JOB_LAUNCHER=$launcher
   export TROUPE_ON_RANK_LOSS=${TROUPE_ON_RANK_LOSS:-stop}
   launch=("$run" "${launch[@]:1}" --)

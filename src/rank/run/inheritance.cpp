@@ -13,6 +13,7 @@
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
 #include "rank/store/part_table.hpp"
+#include "rank/token/token_actor.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -28,7 +29,8 @@ class MappedSlabs {
   MappedSlabs& operator=(const MappedSlabs&) = delete;
 
   Result<void> map(const KeptSlab& slab) {
-    // Nobody has mapped any of other ranks yet.
+    if (regions_.size() == ForeignSlabs::kFirst)
+      return Error{Errc::out_of_memory, 0, "too many slabs were left"};
     const auto region = kForeignRegion | static_cast<std::uint32_t>(regions_.size());
     const auto mapped = std::make_shared<Promise<void>>();
     const auto there = mapped->future();
@@ -63,25 +65,31 @@ Result<HeldPart> copy_out(DeviceCore& device, const CommitLedger::Commit& commit
     return mapped.error();
   const std::span image(pinned->data, table.bytes);
   std::vector<Future<void>> copies;
-  for (std::size_t i = 0; i < commit.entries.size(); ++i) {
+  Result<void> outcome;
+  for (std::size_t i = 0; i < commit.entries.size() && outcome.ok(); ++i) {
     const auto& [saved, where] = commit.entries[i];
     const auto& place = table.places[i];
+    const auto size = saved.dtype ? where.device.bytes : where.host.size();
+    if (size != place.bytes) outcome = Error{Errc::invalid, 0, "an entry has another size"};
+    if (!outcome.ok() || place.bytes == 0) continue;
     if (!saved.dtype) {
-      if (where.host.size() != place.bytes) return Error{Errc::invalid, 0, "an entry's size"};
       std::copy(where.host.begin(), where.host.end(),
                 image.begin() + static_cast<std::ptrdiff_t>(place.offset));
       continue;
     }
-    if (place.bytes == 0) continue;
     const auto from = slabs.find(commit.incarnation, where.device);
-    if (!from) return from.error();
-    if (from->bytes != place.bytes) return Error{Errc::invalid, 0, "an entry's size"};
+    if (!from.ok()) {
+      outcome = from.error();
+      continue;
+    }
     auto to = pinned->where;
     to.offset += place.offset, to.bytes = place.bytes;
     copies.push_back(
         detail::submit(device.port().deliveries(), memory::Copy{DType::u8, *from, to}));
   }
-  if (const auto copied = when_all(std::move(copies)).wait(); !copied.ok()) return copied.error();
+  // None may still be under way when their memory is let go.
+  if (const auto copied = when_all(std::move(copies)).wait(); !copied.ok()) outcome = copied;
+  if (!outcome.ok()) return outcome.error();
   seal(table, image);
   return HeldPart::in_memory(
       commit.step, std::make_shared<const std::vector<std::byte>>(image.begin(), image.end()));

@@ -66,7 +66,10 @@ class RunStates {
   /// takes what is left of its commits on its GPU, if the others cannot go back to `commit`, or to
   /// any if that is negative, without. Then its GPU memory is free.
   void inherit(std::int64_t commit);
-  void forget_inherited() { inherited_.clear(); }
+  void forget_inherited() {
+    inherited_.clear();
+    inheritance_.drop();
+  }
   /// All ranks of the job: the newest that is complete in memory or on disk; nullopt: none.
   std::optional<SavedState> newest();
   /// All ranks of the job: what is left to go on from once the world has ended, as its error.

@@ -14,6 +14,9 @@ namespace troupe::rank_process {
 /// turns.
 class ForeignSlabs {
  public:
+  /// The regions of its mappings have this number or a greater one.
+  static constexpr std::uint32_t kFirst = 1024;
+
   using Id = std::pair<int, std::uint64_t>;  ///< rank and serial
 
   explicit ForeignSlabs(TokenTurn& turn) : turn_(turn) {}
@@ -42,7 +45,7 @@ class ForeignSlabs {
 
   TokenTurn& turn_;
   std::map<Id, Mapping> mappings_;
-  std::uint32_t next_ = 1;
+  std::uint32_t next_ = kFirst;
 };
 
 }  // namespace troupe::rank_process
