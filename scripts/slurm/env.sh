@@ -64,6 +64,7 @@ find_allocation() {
   whole_number TROUPE_JOB_SPARE_NODES "$spare"
   busy=$((nodes - spare))
   ((busy > 0)) || die "TROUPE_JOB_SPARE_NODES is $spare, and the job has $nodes node(s)"
+  # Slurm derives the number of tasks from that of a node, for all nodes.
   if [[ -n ${SLURM_NTASKS:-} && $spare == 0 ]]; then
     tasks=$SLURM_NTASKS
   elif [[ -n ${SLURM_NTASKS_PER_NODE:-} ]]; then
