@@ -84,7 +84,7 @@ class NearStates : public ::testing::Test {
     EXPECT_EQ(job.wait(), 128 + SIGKILL) << job.err();
     EXPECT_TRUE(steps("all").empty());
   }
-  /// Of which there are states.
+  /// The steps of the states in a folder.
   [[nodiscard]] std::vector<int> steps(const std::string& folder) const {
     std::vector<int> found;
     for (int step = 0; step <= 200; step += 20) {
@@ -109,7 +109,7 @@ TEST_F(NearStates, AreGoneOnFrom) {
   EXPECT_EQ(report["restarted_from"], left.back());
   expect_same(report);
   EXPECT_FALSE(fs::exists(states("node"))) << "of no use behind a good end";
-  // Whatever is newer: here a state that all see.
+  // A newer state in the folder that all see comes first.
   leave_states();
   fs::create_directories(states("all"));
   fs::copy(states("node") / ("step-" + std::to_string(left.back())),

@@ -58,8 +58,8 @@ struct Job {
   std::uint32_t incarnation = 0;    ///< see incarnation_of()
   std::uint32_t deaths = 0;         ///< how often its process has died before
   std::uint32_t several_hosts = 0;  ///< 1: not all places are on one node
-  std::uint32_t slabs =
-      0;  ///< that the rank's process before has left: so many ToRank::slab follow
+  /// Slabs that the rank's process before has left: so many ToRank::slab follow.
+  std::uint32_t slabs = 0;
   std::array<std::uint64_t, 2> cookie{};  ///< secret, the same for the whole job
   std::vector<Card> cards{};              ///< by rank
 

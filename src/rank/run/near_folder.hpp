@@ -22,7 +22,7 @@ class NearFolder {
 
   /// The states in it, of the run whose states `shared` are; nullopt: there is no such folder.
   [[nodiscard]] std::optional<Generations> states(const Generations& shared) const;
-  /// What is to be written there from now on.
+  /// The states that are written there from now on, if any.
   struct Opened {
     std::optional<Generations> states = {};
     bool publishes = false;  ///< this rank makes it visible
