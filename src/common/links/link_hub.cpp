@@ -19,6 +19,8 @@ namespace {
 /// Who has not said by then who it is does not belong to the job.
 constexpr auto kPatienceWithStrangers = std::chrono::seconds(10);
 constexpr std::size_t kMostStrangers = 4096;
+constexpr auto kPatienceWithSystem =
+    std::chrono::milliseconds(20);  ///< that takes no connection now
 
 void send_at_once(int socket) {
   const int yes = 1;
@@ -124,7 +126,11 @@ void LinkHub::run() {
 void LinkHub::accept_all(std::vector<Stranger>& strangers) const {
   while (strangers.size() < kMostStrangers) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // They wait until this process has a descriptor for them.
+      if (errno != EAGAIN && errno != EWOULDBLOCK) std::this_thread::sleep_for(kPatienceWithSystem);
+      return;
+    }
     send_at_once(socket.get());
     strangers.push_back(
         {std::move(socket), {}, std::chrono::steady_clock::now() + kPatienceWithStrangers});

@@ -45,6 +45,10 @@ class LinkHub {
   void move(int rank, const keeper::Card& card);
   /// The place of a rank, as far as is known here. Any thread.
   [[nodiscard]] keeper::Card card_of(int rank) const;
+  /// The rank is on this host, as far as is known here. Any thread.
+  [[nodiscard]] bool is_near(int rank) const {
+    return card_of(rank).network == job_.card().network;
+  }
   [[nodiscard]] int rank() const noexcept { return job_.rank; }
   [[nodiscard]] int size() const noexcept { return job_.size(); }
   [[nodiscard]] Peers& peers() noexcept { return peers_; }

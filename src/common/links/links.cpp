@@ -21,8 +21,22 @@ namespace {
 constexpr std::size_t kBuffer = 64 * 1024;    ///< what is read at once of small messages
 constexpr std::size_t kMostAtOnce = 8 << 20;  ///< of one connection, before others have their turn
 constexpr std::size_t kPartsAtOnce = 32;      ///< pieces of memory that one system call sends
+constexpr std::size_t kFarBelow = 1 << 20;    ///< smaller messages go through the connection
+/// In the head of a message of which the place comes first.
+constexpr std::uint64_t kOffered = std::uint64_t{1} << 63;
+constexpr std::byte kTaken{1}, kRefused{2};  ///< answers, on the way back of the connection
 
 }  // namespace
+
+std::size_t Links::Message::on_the_way() const noexcept {
+  switch (way) {
+    case Way::whole: return sizeof head + data.size();
+    case Way::offered: return sizeof head + sizeof place;
+    case Way::taken: return sizeof head + sizeof place + sizeof kTaken;
+    case Way::refused: return sizeof head + sizeof place + data.size();
+  }
+  return 0;
+}
 
 Links::Links(LinkHub& hub, LinkChannel channel)
     : hub_(&hub),
@@ -80,6 +94,9 @@ Links::Out& Links::out_to(int rank) {
   // waits.
   std::deque<Message> waiting;
   if (out && out->incarnation == Peers::kUnknown) waiting.swap(out->queue);
+  for (auto& message : waiting) {
+    if (message.way != Way::whole) message.way = Way::offered;
+  }
   sending_ -= waiting.size();
   if (out) drop(*out);
   out = std::make_unique<Out>();
@@ -102,8 +119,9 @@ void Links::connect(Out& out) {
   }
   out.socket = std::move(made->socket);
   out.introduction = std::move(made->introduction);
+  out.near = hub_->is_near(out.rank);
   epoll_event event{};
-  event.events = EPOLLRDHUP | EPOLLOUT;
+  event.events = EPOLLRDHUP | EPOLLIN | EPOLLOUT;
   event.data.ptr = static_cast<End*>(&out);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, out.socket.get(), &event);
 }
@@ -125,17 +143,27 @@ void Links::send(int rank, Head head, std::vector<std::byte> bytes) {
   auto& out = out_to(rank);
   if (out.broken) return;
   head.bytes = bytes.size();
-  auto& message = out.queue.emplace_back(Message{head, std::move(bytes), {}, {}});
+  Message message{head, std::move(bytes), {}, {}};
   message.data = message.owned;
-  ++sending_;
-  if (!out.watched) push(out);
+  queue(out, std::move(message));
 }
 
 void Links::send(int rank, Head head, std::span<const std::byte> data, std::function<void()> sent) {
   auto& out = out_to(rank);
   if (out.broken) return sent();
   head.bytes = data.size();
-  out.queue.push_back({head, {}, data, std::move(sent)});
+  queue(out, {head, {}, data, std::move(sent)});
+}
+
+void Links::queue(Out& out, Message message) {
+  if (out.near && message.data.size() >= kFarBelow) {
+    if (const auto place = offer(message.data)) {
+      message.way = Way::offered;
+      message.place = *place;
+      message.head.bytes |= kOffered;
+    }
+  }
+  out.queue.push_back(std::move(message));
   ++sending_;
   if (!out.watched) push(out);
 }
@@ -156,8 +184,15 @@ void Links::push(Out& out) {
     for (const auto& message : out.queue) {
       if (count == parts.size()) break;
       add(&message.head, sizeof message.head);
-      add(message.data.data(), message.data.size());
+      if (message.way != Way::whole) add(&message.place, sizeof message.place);
+      if (message.way == Way::offered) break;
+      if (message.way == Way::taken) {
+        add(&kTaken, sizeof kTaken);
+      } else {
+        add(message.data.data(), message.data.size());
+      }
     }
+    if (count == 0) return watch(out, false);  // until the receiver has answered
     msghdr packet{};
     packet.msg_iov = parts.data();
     packet.msg_iovlen = count;
@@ -169,8 +204,8 @@ void Links::push(Out& out) {
     out.done += static_cast<std::size_t>(sent);
     while (!out.queue.empty()) {
       const auto& first = out.queue.front();
-      const auto whole = out.introduction.size() + sizeof first.head + first.data.size();
-      if (out.done < whole) break;
+      const auto whole = out.introduction.size() + first.on_the_way();
+      if (out.done < whole || first.way == Way::offered) break;
       out.done -= whole;
       out.introduction.clear();
       const auto told = std::move(out.queue.front().sent);
@@ -182,11 +217,22 @@ void Links::push(Out& out) {
   watch(out, false);
 }
 
+void Links::hear_answer(Out& out) {
+  std::byte answer{};
+  const auto got = ::recv(out.socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
+  if (got < 0) return;
+  const bool waits = !out.queue.empty() && out.queue.front().way == Way::offered;
+  if (got == 0 || !waits || (answer != kTaken && answer != kRefused)) return drop(out);
+  out.queue.front().way = answer == kTaken ? Way::taken : Way::refused;
+  out.near = answer == kTaken;
+  push(out);
+}
+
 void Links::watch(Out& out, bool room) {
   if (out.watched == room || out.broken) return;
   out.watched = room;
   epoll_event event{};
-  event.events = EPOLLRDHUP | (room ? std::uint32_t{EPOLLOUT} : 0U);
+  event.events = EPOLLRDHUP | EPOLLIN | (room ? std::uint32_t{EPOLLOUT} : 0U);
   event.data.ptr = static_cast<End*>(&out);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, out.socket.get(), &event);
 }
@@ -213,26 +259,60 @@ void Links::forget(int rank) {
 
 /// Takes whole messages out of the buffer, and the begin of one. False: it is no message of ours.
 bool Links::consume(In& in, const Taker& taker) {
+  using Next = In::Next;
+  // False: it is not there yet.
+  const auto get = [&in](void* to, std::size_t bytes) {
+    if (in.end - in.begin < bytes) return false;
+    std::memcpy(to, in.buffer.data() + in.begin, bytes);
+    in.begin += bytes;
+    return true;
+  };
+  const auto target = [&in] { return in.where != nullptr ? in.where : in.bytes.data(); };
   for (;;) {
-    if (!in.in_message) {
-      if (in.end - in.begin < sizeof in.head) return true;
-      std::memcpy(&in.head, in.buffer.data() + in.begin, sizeof in.head);
-      in.begin += sizeof in.head;
-      if (in.head.bytes > kMostBytes) return false;
-      in.in_message = true;
-      in.received = 0;
-      in.where = taker.place ? taker.place(in.rank, in.head) : nullptr;
-      if (in.where == nullptr) in.bytes.resize(in.head.bytes);
+    switch (in.next) {
+      case Next::head: {
+        if (!get(&in.head, sizeof in.head)) return true;
+        const bool offered = (in.head.bytes & kOffered) != 0;
+        in.head.bytes &= ~kOffered;
+        if (in.head.bytes > kMostBytes) return false;
+        in.next = offered ? Next::place : Next::bytes;
+        in.received = 0;
+        in.where = taker.place ? taker.place(in.rank, in.head) : nullptr;
+        if (in.where == nullptr) in.bytes.resize(in.head.bytes);
+        break;
+      }
+      case Next::place: {
+        NearMemory place;
+        if (!get(&place, sizeof place)) return true;
+        const bool taken = read(place, {target(), in.head.bytes});
+        in.next = taken ? Next::confirmation : Next::bytes;
+        const auto answer = taken ? kTaken : kRefused;
+        if (::send(in.socket.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+            sizeof answer)
+          return false;
+        break;
+      }
+      case Next::confirmation: {
+        std::byte confirmed{};
+        if (!get(&confirmed, sizeof confirmed)) return true;
+        hand_on(in, taker);
+        break;
+      }
+      case Next::bytes: {
+        const auto more = std::min<std::uint64_t>(in.end - in.begin, in.head.bytes - in.received);
+        if (more > 0) (void)get(target() + in.received, more);
+        in.received += more;
+        if (in.received < in.head.bytes) return true;
+        hand_on(in, taker);
+        break;
+      }
     }
-    auto* const target = in.where != nullptr ? in.where : in.bytes.data();
-    const auto more = std::min<std::uint64_t>(in.end - in.begin, in.head.bytes - in.received);
-    if (more > 0) std::memcpy(target + in.received, in.buffer.data() + in.begin, more);
-    in.begin += more;
-    in.received += more;
-    if (in.received < in.head.bytes) return true;
-    in.in_message = false;
-    taker.arrived(in.rank, in.head, std::exchange(in.bytes, {}), in.where);
   }
+}
+
+void Links::hand_on(In& in, const Taker& taker) {
+  in.next = In::Next::head;
+  taker.arrived(in.rank, in.head, std::exchange(in.bytes, {}), in.where);
 }
 
 /// The process at the other end has given up an earlier connection, and not all of it has been
@@ -251,7 +331,7 @@ bool Links::take(In& in, const Taker& taker) {
   if (in.is_younger) return true;
   for (std::size_t taken = 0; taken < kMostAtOnce;) {
     // A message that is not there yet goes straight to its place.
-    const auto missing = in.in_message ? in.head.bytes - in.received : 0;
+    const auto missing = in.next == In::Next::bytes ? in.head.bytes - in.received : 0;
     const bool direct = missing > kBuffer;
     if (!direct && in.begin > 0) {
       std::memmove(in.buffer.data(), in.buffer.data() + in.begin, in.end - in.begin);
@@ -272,8 +352,7 @@ bool Links::take(In& in, const Taker& taker) {
     if (direct) {
       in.received += static_cast<std::uint64_t>(got);
       if (in.received < in.head.bytes) continue;
-      in.in_message = false;
-      taker.arrived(in.rank, in.head, std::exchange(in.bytes, {}), in.where);
+      hand_on(in, taker);
     } else {
       in.end += static_cast<std::size_t>(got);
       if (!consume(in, taker)) {
@@ -308,6 +387,7 @@ bool Links::look(const Taker& taker) {
       if ((event.events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) {
         drop(out);
       } else if (!out.broken) {
+        if ((event.events & EPOLLIN) != 0) hear_answer(out);
         push(out);
       }
     }

@@ -13,12 +13,18 @@
 
 #include "common/ipc/doorbell.hpp"
 #include "common/links/link_hub.hpp"
+#include "common/links/near_memory.hpp"
 
 namespace troupe::net {
 
 /// TCP connections of one channel from this rank to others, made when they are first needed, and
 /// from others to this one. Each carries messages one way; those from one process to another arrive
 /// in order, also where a connection is made anew.
+///
+/// A large message to a process of the same host does not go through the connection: the sender
+/// says where it lies, and the receiver reads it there and says so. It counts once the sender has
+/// confirmed that it has lain there all the time. A receiver that cannot read it gets it through
+/// the connection.
 ///
 /// They move only while they are looked at. One thread, but for adopt() and wake().
 class Links {
@@ -73,11 +79,22 @@ class Links {
   void adopt(int rank, std::uint32_t incarnation, UniqueFd socket);
 
  private:
+  /// What follows the head of a message.
+  enum class Way : std::uint8_t {
+    whole,    ///< its bytes
+    offered,  ///< where it lies; then the receiver is waited for
+    taken,    ///< the same, and a byte that confirms it
+    refused   ///< the same, and its bytes
+  };
   struct Message {
     Head head;
     std::vector<std::byte> owned;
     std::span<const std::byte> data;
     std::function<void()> sent;
+    Way way = Way::whole;
+    NearMemory place = {};  ///< unless whole
+    /// How many bytes of it go through the connection, as far as that is known.
+    [[nodiscard]] std::size_t on_the_way() const noexcept;
   };
   struct End {
     int rank = 0;
@@ -92,11 +109,13 @@ class Links {
     bool watched = false;  ///< look() is told when there is room
     bool broken = false;
     bool waits_for_address = false;
+    bool near = false;  ///< the other process is on this host, and has not refused to read there
   };
   struct In : End {
     std::vector<std::byte> buffer;   ///< what came and is not looked at …
     std::size_t begin = 0, end = 0;  ///< … between these
-    bool in_message = false;
+    /// What comes next.
+    enum class Next : std::uint8_t { head, place, confirmation, bytes } next = Next::head;
     Head head{};
     std::vector<std::byte> bytes;
     std::byte* where = nullptr;  ///< see Taker
@@ -108,12 +127,17 @@ class Links {
   void connect(Out& out);
   /// Lets go what leads to processes that are no more, and connects what waited for an address.
   void renew();
+  void queue(Out& out, Message message);
   void push(Out& out);
+  /// The first message has been offered, and its receiver has answered.
+  void hear_answer(Out& out);
   void drop(Out& out);
   void watch(Out& out, bool room);
   bool take(In& in, const Taker& taker);
   [[nodiscard]] bool has_elder(const End& end) const;
   static bool consume(In& in, const Taker& taker);
+  /// A message is there as a whole.
+  static void hand_on(In& in, const Taker& taker);
   void take_adopted();
 
   LinkHub* hub_;

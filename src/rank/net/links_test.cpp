@@ -1,6 +1,8 @@
 // Links between ranks that are all in this process: order, size, and ranks that die and come back.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -97,6 +99,147 @@ TEST(Links, MessagesComeInOrderAndAsAWhole) {
   }));
   EXPECT_EQ(to.come, expected);
   EXPECT_TRUE(from.come.empty());
+}
+
+/// What goes to and from a Links, and nothing else of it.
+struct Wire {
+  explicit Wire(UniqueFd made) : socket(std::move(made)) {
+    (void)::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
+  }
+  template <class T>
+  void put(const T& value) const {
+    put_all(std::as_bytes(std::span(&value, 1)));
+  }
+  void put_all(std::span<const std::byte> bytes) const {
+    ASSERT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  [[nodiscard]] Bytes get_all(std::size_t size) const {
+    Bytes bytes(size);
+    EXPECT_EQ(::recv(socket.get(), bytes.data(), size, MSG_WAITALL), static_cast<ssize_t>(size));
+    return bytes;
+  }
+  template <class T>
+  [[nodiscard]] T get() const {
+    T value{};
+    const auto bytes = get_all(sizeof value);
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&value));
+    return value;
+  }
+  UniqueFd socket;
+};
+constexpr std::uint64_t kOffered = std::uint64_t{1} << 63;
+constexpr std::byte kTaken{1}, kRefused{2};
+
+Bytes large(char fill) {
+  return Bytes(std::size_t{3} << 20, static_cast<std::byte>(fill));
+}
+
+/// A large message lies where the sender has it, and its receiver reads it there.
+TEST(Links, ALargeMessageOnTheSameHostIsReadWhereItLies) {
+  const Places places(2);
+  const auto one = places.start(0);
+  Links from(*one, LinkChannel::world);
+  const auto first = large('a'), second = large('b');
+  int sent = 0;
+  from.send(1, {.tag = 1}, first, [&] { ++sent; });
+  from.send(1, {.tag = 2}, second, [&] { ++sent; });
+  UniqueFd accepted;
+  ASSERT_TRUE(eventually([&] {
+    accepted.reset(::accept(places.listeners[1].get(), nullptr, nullptr));
+    return static_cast<bool>(accepted);
+  }));
+  const Wire wire(std::move(accepted));
+  const auto look = [&](int wanted) {
+    return eventually([&] {
+      (void)from.look({.arrived = [](int, const Links::Head&, const Bytes&, std::byte*) {}});
+      return sent == wanted;
+    });
+  };
+  (void)look(0);
+  (void)wire.get_all(one->connect(1, LinkChannel::world)->introduction.size());
+  EXPECT_EQ(wire.get<Links::Head>().bytes, kOffered | first.size());
+  Bytes read(first.size());
+  EXPECT_TRUE(net::read(wire.get<net::NearMemory>(), read));
+  EXPECT_EQ(read, first);
+  EXPECT_EQ(sent, 0) << "it has not answered";
+  wire.put(kTaken);
+  ASSERT_TRUE(look(1));
+  EXPECT_EQ(wire.get<std::byte>(), kTaken) << "it is confirmed";
+  // A receiver that cannot read it there gets it, and all later ones, through the connection.
+  EXPECT_EQ(wire.get<Links::Head>().tag, 2u);
+  (void)wire.get<net::NearMemory>();
+  wire.put(kRefused);
+  std::thread reading([&] { EXPECT_EQ(wire.get_all(second.size()), second); });
+  EXPECT_TRUE(look(2));
+  reading.join();
+  from.send(1, {.tag = 3}, first, [&] { ++sent; });
+  std::thread rest([&] {
+    EXPECT_EQ(wire.get<Links::Head>().bytes, first.size());
+    EXPECT_EQ(wire.get_all(first.size()), first);
+  });
+  EXPECT_TRUE(look(3));
+  rest.join();
+}
+
+TEST(Links, WhatIsNotTheSendersMemoryIsRefused) {
+  const Places places(2);
+  const auto one = places.start(0), other = places.start(1);
+  Receiver to(*other, LinkChannel::world);
+  auto made = one->connect(1, LinkChannel::world).take();
+  pollfd connected{made.socket.get(), POLLOUT, 0};
+  ASSERT_EQ(::poll(&connected, 1, 10'000), 1);
+  const Wire wire(std::move(made.socket));
+  const auto message = large('a'), wrong = large('b');
+  auto place = *net::offer(wrong);
+  place.proof[1] ^= 1;
+  Bytes nothing(16);
+  EXPECT_FALSE(net::read(place, nothing));
+  wire.put_all(made.introduction);
+  wire.put(Links::Head{.tag = 0, .key = 0, .bytes = kOffered | message.size()});
+  wire.put(place);
+  std::thread sender([&] {
+    EXPECT_EQ(wire.get<std::byte>(), kRefused);
+    wire.put_all(message);
+  });
+  EXPECT_TRUE(eventually([&] {
+    (void)to.look();
+    return !to.come.empty();
+  }));
+  sender.join();
+  EXPECT_EQ(to.come, std::vector<std::string>{"0:0:" + text_of(message)});
+}
+
+/// Until it is confirmed the sender may have given the memory up.
+TEST(Links, WhatTheSenderHasGivenUpDoesNotArrive) {
+  const Places places(2);
+  const auto one = places.start(0), other = places.start(1);
+  Links from(*one, LinkChannel::world), to(*other, LinkChannel::world);
+  std::vector<std::uint32_t> come;
+  const Links::Taker taker{.arrived = [&](int, const Links::Head& head, const Bytes&, std::byte*) {
+    come.push_back(head.tag);
+  }};
+  const auto message = large('a');
+  bool sent = false;
+  from.send(1, {.tag = 1}, message, [&] { sent = true; });
+  const auto look_at = [&](Links& links) {
+    for (int i = 0; i < 20; ++i) {
+      (void)links.look(taker);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  look_at(from);  // it is offered
+  look_at(to);    // and read
+  EXPECT_FALSE(sent);
+  from.forget(1);
+  EXPECT_TRUE(sent);
+  from.send(1, {.tag = 2}, bytes_of("small"));
+  ASSERT_TRUE(eventually([&] {
+    (void)from.look(taker);
+    (void)to.look(taker);
+    return !come.empty();
+  }));
+  EXPECT_EQ(come, std::vector<std::uint32_t>{2});
 }
 
 TEST(Links, WhoHasNoCookieIsNotHeard) {
