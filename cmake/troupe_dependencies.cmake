@@ -8,6 +8,9 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+# Checksums of saved states in half of the time that zlib takes.
+pkg_check_modules(DEFLATE IMPORTED_TARGET libdeflate)
+set(TROUPE_DEFLATE $<$<BOOL:${DEFLATE_FOUND}>:PkgConfig::DEFLATE>)
 
 # The CPU engine
 find_library(TROUPE_GLOO_LIBRARY gloo)

@@ -110,6 +110,7 @@ class Checkpoint {
       }
       return done();
     });
+    constants_.push_back(saved_.size() - 1);
   }
 
   /// Submits the copies of the state as it stands after `step`. World::run() is what applications
@@ -157,6 +158,10 @@ class Checkpoint {
   /// The entries of the commit of `step`, one of the last two, in order. The ranges hold it until
   /// the next commit but one is submitted. Errors: stale if that commit is no longer there.
   [[nodiscard]] Result<std::vector<Committed>> committed(std::int64_t step);
+  /// The same, with no bytes for constants.
+  [[nodiscard]] Result<std::vector<Committed>> committed_values(std::int64_t step);
+  /// The entries that are constants, ascending.
+  [[nodiscard]] const std::vector<std::size_t>& constants() const noexcept { return constants_; }
   /// Which of the two halves the newest commit is in; the next one overwrites the other.
   [[nodiscard]] std::size_t half() const noexcept { return current_; }
   /// The buffer of an entry, to be loaded: made valid, its contents undefined.
@@ -189,6 +194,7 @@ class Checkpoint {
   Device* device_;
   std::vector<Entry> entries_;
   std::vector<SavedEntry> saved_;
+  std::vector<std::size_t> constants_;
   std::vector<std::function<void()>> scratch_;
   std::vector<std::function<std::uint32_t()>> named_;
   std::int64_t steps_[2] = {-1, -1};

@@ -136,14 +136,18 @@ struct SaveOptions {
   /// The state that the run starts from: kNewest, the newest good one; kNever, none; or a step, for
   /// the state which the program's newest run with saved states wrote at that step.
   std::int64_t restart = kNewest;
-  bool partner = false;  ///< copy each commit into the memory of another rank, on another node
-                         ///< where there is one
+  /// Copy commits into the memory of another rank, on another node where there is one. While the
+  /// copies of one are under way the program goes on, and makes commits that are not copied.
+  bool partner = false;
+  /// With `partner`: every commit is copied, and the program waits for the copies of the one
+  /// before.
+  bool every_copy = false;
   /// How states go to disk, and how a state comes from there into device memory.
   StateIo io = StateIo::automatic;
   /// A folder of each node's own (a RAM disk, an NVMe drive), not necessarily the same on all
-  /// ranks. Every commit goes there: the parts of the node's ranks, and with `partner` copies of
-  /// another node's. A run begins with whatever is newer, the state in `directory` or that on the
-  /// nodes. Empty: none. Wants a `directory`.
+  /// ranks. The commits that are copied go there: the parts of the node's ranks, and with `partner`
+  /// copies of another node's. A run begins with whatever is newer, the state in `directory` or
+  /// that on the nodes. Empty: none. Wants a `directory`.
   std::string local = {};
   /// What the result depends on, by name: a state that was saved with other values is another
   /// problem's, and is not taken up. The options of the program that shape its result come by

@@ -17,6 +17,7 @@ declare -A optional_packages=(
   [libboost-context-dev]="no kernels of programs on the CPU engine"
   [libdnnl-dev]="no convolutions on the CPU engine"
   [libeigen3-dev]="no direct solvers of sparse systems on the CPU engine"
+  [libdeflate-dev]="checksums of saved states take twice as long"
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
   [patchelf]="no bundles"
   [python3-scipy]="nobody judges random calls of blas, solver, fft and rng"

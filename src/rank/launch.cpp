@@ -209,7 +209,7 @@ Result<DeviceCore::Options> device_options(const Settings& settings, const std::
   launch.interface = interface;
   launch.library_folders = std::move(*folders);
   launch.device = local_rank;
-  launch.threads = cores;
+  launch.threads = engine == "cpu" ? cores : 1;  // the others have none
   launch.memory_limit = options.memory_limit;
   launch.completion = completion_of(settings.completion);
   if (settings.standby == StandbyMode::local) launch.standby = wire::Standby::alone;
@@ -252,9 +252,6 @@ Result<void> check_settings(const Settings& settings) {
     return Error{Errc::invalid, 0,
                  "on-rank-loss = respawn wants isolation = process: the device host must not be in "
                  "the process that dies"};
-  if (settings.on_rank_loss == OnRankLoss::respawn && settings.on_loss == OnLoss::shrink)
-    return Error{Errc::invalid, 0,
-                 "on-rank-loss = respawn keeps the number of ranks: not with on-loss = shrink"};
   if (settings.on_rank_loss == OnRankLoss::respawn && settings.rehearse)
     return Error{Errc::invalid, 0, "on-rank-loss = respawn: not with rehearse"};
   if (settings.on_rank_loss == OnRankLoss::respawn && settings.partner == Partner::off)
@@ -293,16 +290,18 @@ std::string keeper_program() {
 }
 
 SaveOptions save_options(const Settings& settings, const Config& config) {
-  SaveOptions options{.directory = settings.checkpoint_dir,
-                      .name = ::program_invocation_short_name,
-                      .every = settings.checkpoint_every,
-                      .partner = settings.partner == Partner::on ||
-                                 (settings.partner == Partner::automatic &&
-                                  (settings.on_loss == OnLoss::shrink ||
-                                   settings.on_rank_loss == OnRankLoss::respawn ||
-                                   !settings.checkpoint_local.empty())),
-                      .fingerprint = config.shaping(),
-                      .inputs = config.shaping_files()};
+  SaveOptions options{
+      .directory = settings.checkpoint_dir,
+      .name = ::program_invocation_short_name,
+      .every = settings.checkpoint_every,
+      .partner =
+          settings.partner == Partner::on || settings.partner == Partner::every ||
+          (settings.partner == Partner::automatic &&
+           (settings.on_loss == OnLoss::shrink || settings.on_rank_loss == OnRankLoss::respawn ||
+            !settings.checkpoint_local.empty())),
+      .every_copy = settings.partner == Partner::every,
+      .fingerprint = config.shaping(),
+      .inputs = config.shaping_files()};
   options.local = settings.checkpoint_local;
   options.io = settings.checkpoint_io == CheckpointIo::direct   ? StateIo::direct
                : settings.checkpoint_io == CheckpointIo::pinned ? StateIo::pinned

@@ -20,7 +20,7 @@ enum class OnLoss : std::uint8_t { respawn, shrink, stop };
 enum class OnRankLoss : std::uint8_t { stop, respawn };
 enum class OnHealth : std::uint8_t { warn, shrink, replace };
 enum class CheckpointIo : std::uint8_t { direct, pinned, automatic };
-enum class Partner : std::uint8_t { automatic, on, off };
+enum class Partner : std::uint8_t { automatic, on, off, every };
 enum class StopSignal : std::uint8_t { usr1, usr2, term, none };
 enum class Binding : std::uint8_t { automatic, none };
 using Texts = std::vector<std::string>;

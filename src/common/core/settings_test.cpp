@@ -70,7 +70,10 @@ TEST_F(SettingsOfAProgram, WordsAreEnumerators) {
                 {"pinned", CheckpointIo::pinned},
                 {"auto", CheckpointIo::automatic}});
   expect_words("partner", &Settings::partner,
-               {{"auto", Partner::automatic}, {"on", Partner::on}, {"off", Partner::off}});
+               {{"auto", Partner::automatic},
+                {"on", Partner::on},
+                {"off", Partner::off},
+                {"every", Partner::every}});
   expect_words("stop-signal", &Settings::stop_signal,
                {{"USR1", StopSignal::usr1},
                 {"USR2", StopSignal::usr2},

@@ -266,10 +266,11 @@ void RunLoop::commit(std::int64_t step) {
   auto* const keeper = states_.keeper();
   const bool to_disk =
       states_.saves() && (stopping_ || (save.every > 0 && step % save.every == 0 && step > first_));
-  const bool capture = keeper != nullptr && (to_disk || save.partner);
+  const auto epoch = core_->epoch().value;
+  const bool capture = keeper != nullptr &&
+                       (to_disk || (save.partner && (save.every_copy || keeper->is_due(epoch))));
   const auto since = SteadyClock::time();
   core_->status().run().begin_commit(step, since);
-  const auto epoch = core_->epoch().value;
   flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   // And the half that the keeper still has written to disk is not overwritten.
@@ -279,9 +280,12 @@ void RunLoop::commit(std::int64_t step) {
   const auto& ledger = states_.ledger();
   ledger->strike(half);
   auto copied = checkpoint_->commit(step);
-  if (ledger->is_kept())
+  if (ledger->is_kept()) {
+    if (!ledger->has_constants())
+      ledger->set_constants(checkpoint_->constants(), checkpoint_->committed(step).take());
     ledger->enter(half, step, core_->members().rank(), core_->members().size(),
-                  checkpoint_->saved_entries(), checkpoint_->committed(step).take());
+                  checkpoint_->saved_entries(), checkpoint_->committed_values(step).take());
+  }
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device().port().outcomes().fence();
   timeline_.committed(fence.place);

@@ -61,10 +61,11 @@ void RunStates::leave_run(std::int64_t end) {
 
 void RunStates::open() {
   const auto& members = core_->members();
-  const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
-                    " steps, restart " + std::to_string(save_.restart) + ", partner " +
-                    std::to_string(static_cast<int>(save_.partner)) + ", io " +
-                    std::string(to_string(save_.io)) + (save_.local.empty() ? "" : ", local");
+  const auto text =
+      save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
+      " steps, restart " + std::to_string(save_.restart) + ", partner " +
+      std::to_string(static_cast<int>(save_.partner) + static_cast<int>(save_.every_copy)) +
+      ", io " + std::string(to_string(save_.io)) + (save_.local.empty() ? "" : ", local");
   Result<void> outcome;
   for (const auto& other : members.gather_text(text)) {
     if (other != text)

@@ -59,6 +59,7 @@ void Checkpoint::renew() {
 void Checkpoint::clear() {
   entries_.clear();
   saved_.clear();
+  constants_.clear();
   scratch_.clear();
   named_.clear();
   steps_[0] = steps_[1] = -1;
@@ -89,6 +90,17 @@ Future<void> Checkpoint::save(std::int64_t step, const PinnedBuffer<std::uint8_t
 }
 
 Result<std::vector<Checkpoint::Committed>> Checkpoint::committed(std::int64_t step) {
+  auto all = committed_values(step);
+  if (!all.ok()) return all;
+  for (const auto entry : constants_) {
+    auto& host = (*all)[entry].host;
+    host.resize(saved_[entry].count * saved_[entry].element_bytes);
+    (void)entries_[entry](Move::prepare, 0, {.host = reinterpret_cast<std::uint8_t*>(host.data())});
+  }
+  return all;
+}
+
+Result<std::vector<Checkpoint::Committed>> Checkpoint::committed_values(std::int64_t step) {
   for (std::size_t half = 0; half < 2; ++half) {
     if (steps_[half] != step || step < 0) continue;
     std::vector<Committed> all(entries_.size());
@@ -97,6 +109,7 @@ Result<std::vector<Checkpoint::Committed>> Checkpoint::committed(std::int64_t st
         (void)entries_[i](Move::locate, half, {.range = &all[i].device});
         continue;
       }
+      if (std::binary_search(constants_.begin(), constants_.end(), i)) continue;
       all[i].host.resize(saved_[i].count * saved_[i].element_bytes);
       auto* const host = reinterpret_cast<std::uint8_t*>(all[i].host.data());
       (void)entries_[i](Move::prepare, half, {.host = host});

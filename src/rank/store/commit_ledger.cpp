@@ -13,8 +13,9 @@
 namespace troupe::rank_process {
 namespace {
 
-/// The halves' places in the file, which has holes.
+/// The places of the halves, and behind them that of the constants, in the file, which has holes.
 constexpr off_t kPlace = off_t{1} << 36;
+constexpr off_t kConstants = 2 * kPlace;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 35;
 
 struct Head {
@@ -74,12 +75,41 @@ void CommitLedger::strike(std::size_t half) {
 void CommitLedger::strike_all() {
   strike(0);
   strike(1);
+  const std::lock_guard lock(mutex_);
+  has_constants_ = false;
+  constants_.clear();
+}
+
+bool CommitLedger::has_constants() const {
+  const std::lock_guard lock(mutex_);
+  return has_constants_;
+}
+
+void CommitLedger::set_constants(std::span<const std::size_t> which,
+                                 std::span<const Checkpoint::Committed> places) {
+  if (file_ < 0) return;
+  std::map<std::size_t, Constant> constants;
+  std::uint64_t at = 0;
+  for (const auto entry : which) {
+    const auto& bytes = places[entry].host;
+    if (at + bytes.size() >= kMost ||
+        !write_at(file_, kConstants + static_cast<off_t>(at), bytes.data(), bytes.size()))
+      return;
+    constants[entry] = {at, bytes.size(), checksum(bytes)};
+    at += bytes.size();
+  }
+  const std::lock_guard lock(mutex_);
+  has_constants_ = true;
+  constants_ = std::move(constants);
 }
 
 void CommitLedger::enter(std::size_t half, std::int64_t step, int part, int parts,
                          std::span<const SavedEntry> entries,
                          std::span<const Checkpoint::Committed> places) {
   if (file_ < 0) return;
+  const std::lock_guard lock(mutex_);
+  steps_[half] = -1;
+  if (!has_constants_) return;
   std::string text;
   put(text, incarnation_);
   put(text, step);
@@ -94,13 +124,17 @@ void CommitLedger::enter(std::size_t half, std::int64_t step, int part, int part
     put(text, entry.element_bytes);
     put(text, entry.count);
     put(text, places[i].device);
+    const auto constant = constants_.find(i);
+    put(text, static_cast<std::uint32_t>(constant != constants_.end()));
+    if (constant != constants_.end()) {
+      put(text, constant->second);
+      continue;
+    }
     put(text, static_cast<std::uint64_t>(places[i].host.size()));
     text.append(reinterpret_cast<const char*>(places[i].host.data()), places[i].host.size());
   }
   const Head head{.bytes = text.size(), .crc = checksum(std::as_bytes(std::span(text)))};
   const auto at = static_cast<off_t>(half) * kPlace;
-  const std::lock_guard lock(mutex_);
-  steps_[half] = -1;
   if (text.size() < kMost && write_at(file_, at, &head, sizeof head) &&
       write_at(file_, at + static_cast<off_t>(sizeof head), text.data(), text.size()))
     steps_[half] = step;
@@ -111,6 +145,16 @@ void CommitLedger::complete(std::size_t half, std::int64_t step) {
   if (file_ < 0 || steps_[half] != step) return;
   const std::uint64_t counts = 1;
   (void)write_at(file_, static_cast<off_t>(half) * kPlace, &counts, sizeof counts);
+}
+
+/// False: it is damaged.
+bool CommitLedger::take_constant(int file, const Constant& constant, std::vector<std::byte>& host) {
+  if (constant.bytes >= kMost || constant.offset >= kMost) return false;
+  host.resize(constant.bytes);
+  return ::pread(file, host.data(), host.size(),
+                 kConstants + static_cast<off_t>(constant.offset)) ==
+             static_cast<ssize_t>(host.size()) &&
+         checksum(host) == constant.crc;
 }
 
 std::vector<CommitLedger::Commit> CommitLedger::read(int file) {
@@ -134,6 +178,7 @@ std::vector<CommitLedger::Commit> CommitLedger::read(int file) {
     commit.part = reader.take<std::int32_t>();
     commit.parts = reader.take<std::int32_t>();
     const auto count = reader.take<std::uint64_t>();
+    bool whole = true;
     for (std::uint64_t i = 0; i < count && reader.good(); ++i) {
       auto& entry = commit.entries.emplace_back();
       entry.saved.name = reader.take_bytes(reader.take<std::uint64_t>());
@@ -142,10 +187,14 @@ std::vector<CommitLedger::Commit> CommitLedger::read(int file) {
       entry.saved.element_bytes = reader.take<std::uint64_t>();
       entry.saved.count = reader.take<std::uint64_t>();
       entry.where.device = reader.take<Operand>();
+      if (reader.take<std::uint32_t>() != 0) {
+        whole = whole && take_constant(file, reader.take<Constant>(), entry.where.host);
+        continue;
+      }
       const auto host = std::as_bytes(std::span(reader.take_bytes(reader.take<std::uint64_t>())));
       entry.where.host.assign(host.begin(), host.end());
     }
-    if (reader.good()) commits.push_back(std::move(commit));
+    if (reader.good() && whole) commits.push_back(std::move(commit));
   }
   return commits;
 }

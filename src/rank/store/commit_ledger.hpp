@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -44,6 +45,11 @@ class CommitLedger {
   /// A commit goes to the half; it does not count yet.
   void enter(std::size_t half, std::int64_t step, int part, int parts,
              std::span<const SavedEntry> entries, std::span<const Checkpoint::Committed> places);
+  /// All commits until strike_all() have these entries: those of host data, in these places, that
+  /// never change. What enter() is given of them has no bytes.
+  void set_constants(std::span<const std::size_t> which,
+                     std::span<const Checkpoint::Committed> places);
+  [[nodiscard]] bool has_constants() const;
   /// The commit of that step, if it is the one that was entered there last, counts.
   void complete(std::size_t half, std::int64_t step);
 
@@ -51,10 +57,18 @@ class CommitLedger {
   static std::vector<Commit> read(int file);
 
  private:
+  /// Where one lies in the file.
+  struct Constant {
+    std::uint64_t offset = 0, bytes = 0, crc = 0;
+  };
+  static bool take_constant(int file, const Constant& constant, std::vector<std::byte>& host);
+
   const int file_;
   const std::uint32_t incarnation_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::int64_t steps_[2] = {-1, -1};
+  bool has_constants_ = false;
+  std::map<std::size_t, Constant> constants_;  ///< by entry
 };
 
 }  // namespace troupe::rank_process

@@ -24,6 +24,7 @@ class Ledger : public ::testing::Test {
     return found;
   }
   void commit(std::size_t half, std::int64_t step) {
+    if (!ledger_.has_constants()) ledger_.set_constants({}, {});
     ledger_.strike(half);
     ledger_.enter(half, step, 1, 4, kEntries, places(4096 * half));
   }
@@ -51,6 +52,28 @@ TEST_F(Ledger, TellsWhatWasEntered) {
   EXPECT_EQ(commit.entries[0].where.device.bytes, 800u);
   EXPECT_FALSE(commit.entries[1].saved.dtype);
   EXPECT_EQ(commit.entries[1].where.host, std::vector<std::byte>(4, std::byte{7}));
+}
+
+/// Each commit has them, and the file once.
+TEST_F(Ledger, ConstantsAreWrittenOnce) {
+  const std::size_t which[] = {1};
+  auto its = places(0);
+  ledger_.set_constants(which, its);
+  its[1].host.clear();
+  for (std::size_t half = 0; half < 2; ++half) {
+    const auto step = static_cast<std::int64_t>(half);
+    ledger_.enter(half, step, 1, 4, kEntries, its);
+    ledger_.complete(half, step);
+  }
+  const auto commits = CommitLedger::read(file_.get());
+  ASSERT_EQ(commits.size(), 2u);
+  for (const auto& commit : commits)
+    EXPECT_EQ(commit.entries[1].where.host, std::vector<std::byte>(4, std::byte{7}));
+  const char byte = 99;
+  ASSERT_EQ(::pwrite(file_.get(), &byte, 1, off_t{1} << 37), 1);
+  EXPECT_TRUE(steps().empty()) << "they are damaged";
+  ledger_.strike_all();
+  EXPECT_FALSE(ledger_.has_constants()) << "the next run has others";
 }
 
 TEST_F(Ledger, OnlyWhatIsWholeCounts) {

@@ -322,8 +322,11 @@ void Generations::clear() const {
   runs.push_back(1);
   for (const auto run : runs) {
     const auto folder = folder_of_run(base_, run);
-    for (const auto step : steps_in(folder))
-      fs::remove_all(folder / (std::string(kPrefix) + std::to_string(step)), ignored);
+    std::vector<fs::path> states;  // those that a death has cut off, too
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().filename().string().starts_with(kPrefix)) states.push_back(entry.path());
+    }
+    for (const auto& state : states) fs::remove_all(state, ignored);
     if (run != 1) fs::remove(folder, ignored);
   }
   fs::remove(base_ / "lock", ignored);  // see FolderLock

@@ -2,6 +2,10 @@
 
 #include <zlib.h>
 
+#ifdef TROUPE_HAS_DEFLATE
+#include <libdeflate.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -97,8 +101,12 @@ PartTable lay_out(std::span<const SavedEntry> entries) {
 }
 
 std::uint32_t checksum(std::span<const std::byte> bytes, std::uint32_t before) {
+#ifdef TROUPE_HAS_DEFLATE
+  return ::libdeflate_crc32(before, bytes.data(), bytes.size());
+#else
   return static_cast<std::uint32_t>(
       ::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+#endif
 }
 
 std::uint32_t checksum_of_both(std::uint32_t first, std::uint32_t second,

@@ -8,6 +8,10 @@
 namespace troupe::rank_process {
 namespace {
 
+HeldPart::Image copy_of(std::span<const std::byte> image) {
+  return std::make_shared<std::vector<std::byte>>(image.begin(), image.end());
+}
+
 double seconds(TimePoint time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -40,6 +44,8 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
   if (options.before != nullptr) {
     held_ = options.before->held_;
     pending_ = options.before->pending_;
+    mine_ = options.before->mine_;
+    pending_mine_ = options.before->pending_mine_;
     own_ = options.before->own_;
     on_disk_ = options.before->on_disk();
     near_ = options.before->near();
@@ -91,6 +97,12 @@ bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
   return true;
 }
 
+bool StateKeeper::is_due(std::uint32_t epoch) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !deciding_; });
+  return turns_.is_due(epoch, job_.has_value());
+}
+
 void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
   Future<void> copies{Result<void>()};
   if (in_host_memory_) {
@@ -104,6 +116,7 @@ void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, 
   }
   const std::lock_guard lock(mutex_);
   check(!job_, "one commit at a time is taken out of GPU memory");
+  turns_.copy(epoch);
   const auto now = SteadyClock::time();
   job_ = Job{step,
              epoch,
@@ -145,8 +158,7 @@ Result<void> StateKeeper::take(std::int64_t step, std::uint32_t epoch) {
 }
 
 void StateKeeper::hold() {
-  const auto part = image();
-  auto copy = std::make_shared<std::vector<std::byte>>(part.begin(), part.end());
+  auto copy = copy_of(image());
   const std::lock_guard lock(mutex_);
   own_ = {table_.step, std::move(copy)};
 }
@@ -164,7 +176,7 @@ std::vector<SavedCheckpoint> StateKeeper::saved() const {
 std::vector<HeldPart> StateKeeper::held() const {
   const std::lock_guard lock(mutex_);
   std::vector<HeldPart> all;
-  for (const auto& part : {held_, pending_, own_}) {
+  for (const auto& part : {held_, pending_, mine_, pending_mine_, own_}) {
     if (part.step >= 0) all.push_back(HeldPart::in_memory(part.step, part.part));
   }
   return all;
@@ -219,11 +231,15 @@ void StateKeeper::run() {
       lock.unlock();
       try {
         carry_out(job, *copied);
+        agree_on_next();
       } catch (const Exception& e) {  // a rank has died: the next keepers begin anew
         log::debug("checkpoint", "the commit of step {} stays where it is: {}", job.step, e.what());
+        // Others may have got as far as to keep this state, and not the one before.
+        if (*copied && partner_ >= 0) pending_mine_ = {job.step, copy_of(image())};
       }
       lock.lock();
     }
+    deciding_ = false;
     job_.reset();
     changed_.notify_all();
   }
@@ -261,13 +277,19 @@ std::optional<bool> StateKeeper::settle(std::unique_lock<std::mutex>& lock) {
 }
 
 void StateKeeper::carry_out(const Job& job, bool copied) {
+  const auto there = SteadyClock::time();
   table_.step = job.step;
   if (copied && in_host_memory_) seal(table_, image());
+  const auto sealed = SteadyClock::time();
   if (!copied)
     log::warn("checkpoint", "the state of step {} was lost before it left the device", job.step);
   if (partner_ >= 0)
     give_to_partner(job.step,
                     copied ? std::span<const std::byte>(image()) : std::span<const std::byte>());
+  log::debug("checkpoint",
+             "step {}: {:.3f} s until it is here, {:.3f} for its checksums, {:.3f} with partners",
+             job.step, seconds(there - job.captured_at), seconds(sealed - there),
+             seconds(SteadyClock::time() - sealed));
   if (near_writer_) write_near(job.step, copied);
   if (!job.to_disk) return;
   const auto outcome = writer_.write(job.step, share_of(job, copied));
@@ -332,17 +354,50 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
   const std::uint8_t mine = !image.empty() && !copy->empty();
   std::vector<std::uint8_t> all(static_cast<std::size_t>(members_->size()));
   exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  const std::lock_guard lock(mutex_);
+  const bool complete = std::find(all.begin(), all.end(), 0) == all.end();
+  std::unique_lock lock(mutex_);
   pending_ = {};
+  pending_mine_ = {};
   own_ = {};
   // Unless somebody reads it, the memory of the copy that is not needed serves for the next one.
-  const bool complete = std::find(all.begin(), all.end(), 0) == all.end();
   const auto before = complete ? std::exchange(held_, {step, copy}).part
                                : std::shared_ptr<const std::vector<std::byte>>(copy);
   const long users = complete ? 1 : 2;  // this function's
   spare_ = before && before.use_count() == users
                ? std::move(const_cast<std::vector<std::byte>&>(*before))
                : std::vector<std::byte>();
+  lock.unlock();
+  const auto exchanged = SteadyClock::time();
+  if (complete) keep_own(step, image);
+  log::debug("checkpoint", "step {}: {:.3f} s to keep the own part", step,
+             seconds(SteadyClock::time() - exchanged));
+}
+
+void StateKeeper::keep_own(std::int64_t step, std::span<const std::byte> image) {
+  HeldPart::Image before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(mine_, {}).part;
+  }
+  auto kept = before != nullptr && before.use_count() == 1
+                  ? std::const_pointer_cast<std::vector<std::byte>>(before)
+                  : std::make_shared<std::vector<std::byte>>();
+  kept->assign(image.begin(), image.end());
+  const std::lock_guard lock(mutex_);
+  mine_ = {step, std::move(kept)};
+}
+
+void StateKeeper::agree_on_next() {
+  CopyTurns::Turn mine;
+  {
+    const std::lock_guard lock(mutex_);
+    deciding_ = true;
+    mine = turns_.passed();
+  }
+  std::vector<CopyTurns::Turn> all(static_cast<std::size_t>(members_->size()));
+  exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const std::lock_guard lock(mutex_);
+  turns_.complete(*std::max_element(all.begin(), all.end()));
 }
 
 void StateKeeper::write_near(std::int64_t step, bool copied) {

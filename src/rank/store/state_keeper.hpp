@@ -13,6 +13,7 @@
 
 #include "rank/device/device_core.hpp"
 #include "rank/net/host_group.hpp"
+#include "rank/store/copy_turns.hpp"
 #include "rank/store/direct_io.hpp"
 #include "rank/store/memory_state.hpp"
 #include "rank/store/part_table.hpp"
@@ -34,10 +35,11 @@ namespace troupe::rank_process {
 /// fault cuts off is written again once the world is re-formed.
 ///
 /// What makes the keepers of all ranks agree without a protocol of their own: whether a commit
-/// becomes stable or is rolled back is the same on all ranks, and a rank captures a commit whenever
-/// it submits it. So every keeper deals with exactly the captured commits that became stable, in
-/// order, and may use collectives (of its own communicator); a rank whose copies failed takes part
-/// in them and says so: a commit that a fault caught on its way out of the device is not saved.
+/// becomes stable or is rolled back is the same on all ranks, and all ranks capture the same
+/// commits: those that go to disk, and those that CopyTurns chooses. So every keeper deals with
+/// exactly the captured commits that became stable, in order, and may use collectives (of its own
+/// communicator); a rank whose copies failed takes part in them and says so: a commit that a fault
+/// caught on its way out of the device is not saved.
 class StateKeeper {
  public:
   struct Options {
@@ -64,6 +66,9 @@ class StateKeeper {
 
   /// Until the keeper is free for the next commit; false if `interrupted` says so before.
   bool wait_idle(const std::function<bool()>& interrupted);
+  /// The program is about to make a commit of this epoch: whether it is to be captured, if it need
+  /// not go to disk.
+  [[nodiscard]] bool is_due(std::uint32_t epoch);
   /// Submits the copies of the commit that was submitted just before. Requires that the keeper is
   /// idle. `since`: when the program began to wait for it.
   void capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since);
@@ -130,6 +135,10 @@ class StateKeeper {
   Result<file::Done> write_piece(const std::filesystem::path& path, const Operand& piece,
                                  std::uint64_t offset);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
+  /// Keeps this rank's part beside what it keeps for another rank.
+  void keep_own(std::int64_t step, std::span<const std::byte> image);
+  /// With the keepers of all ranks: which commit is captured next.
+  void agree_on_next();
   void write_near(std::int64_t step, bool copied);
   [[nodiscard]] std::span<std::byte> image() const;
   StateWriter::AllGather gatherer();
@@ -162,8 +171,12 @@ class StateKeeper {
   std::vector<SavedCheckpoint> saved_;
   Copy held_;     ///< another rank's part, of a state whose copies are complete on all ranks
   Copy pending_;  ///< the same of the next one, which are complete here
-  Copy own_;      ///< see hold()
+  /// This rank's parts of both: those in GPU memory may be overwritten by then.
+  Copy mine_, pending_mine_;
+  Copy own_;                      ///< see hold()
   std::vector<std::byte> spare_;  ///< memory of the copy before
+  CopyTurns turns_;
+  bool deciding_ = false;  ///< the program makes no commit meanwhile
   std::thread thread_;
 };
 
