@@ -22,13 +22,23 @@ bool read(const char* text, std::chrono::nanoseconds& time) {
 
 }  // namespace
 
+std::vector<std::string> numbers_of(const Arguments& given) {
+  return {std::to_string(given.spares),         std::to_string(given.silence.count()),
+          std::to_string(given.wait.count()),   std::to_string(given.budget),
+          std::to_string(given.window.count()), std::to_string(given.standby),
+          std::to_string(given.refuges)};
+}
+
 std::optional<Arguments> parse(int argc, char** argv) {
-  constexpr int kNumbers = 5;  // before the program
+  constexpr int kNumbers = 7;  // before the program
+  const bool in_refuge = argc > 1 && argv[1] == kInRefuge;
+  if (in_refuge) --argc, ++argv;
   if (argc < 1 + kNumbers + 2) return std::nullopt;
-  Arguments given;
+  Arguments given{.in_refuge = in_refuge};
   const bool sound = read(argv[1], given.spares) && read(argv[2], given.silence) &&
                      read(argv[3], given.wait) && read(argv[4], given.budget) &&
-                     read(argv[5], given.window);
+                     read(argv[5], given.window) && read(argv[6], given.standby) &&
+                     read(argv[7], given.refuges);
   if (!sound) return std::nullopt;
   given.program = argv[1 + kNumbers];
   given.arguments.assign(argv + 2 + kNumbers, argv + argc);

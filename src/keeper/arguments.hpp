@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::keeper {
@@ -14,10 +15,17 @@ struct Arguments {
   std::chrono::nanoseconds wait{};       ///< for a keeper whose connection is broken
   int budget = 0;                        ///< how often the rank is started again …
   std::chrono::nanoseconds window{};     ///< … in this time
+  int standby = 0;                       ///< 1: a process of the program waits for the rank's end
+  int refuges = 0;                       ///< 1: there is a refuge beside each place
+  bool in_refuge = false;                ///< this keeper is one, started by that of the place
   std::string program{};                 ///< of the rank
   std::vector<std::string> arguments{};  ///< its argv
 };
 
+/// Ahead of the numbers, in the command line of a refuge.
+inline constexpr std::string_view kInRefuge = "--refuge";
+/// The numbers of a command line, as text.
+std::vector<std::string> numbers_of(const Arguments& given);
 /// nullopt: it is none.
 std::optional<Arguments> parse(int argc, char** argv);
 

@@ -15,8 +15,9 @@ namespace troupe::keeper {
 class Colleagues {
  public:
   struct Options {
-    int place = 0;   ///< the own one
-    int places = 1;  ///< of the job
+    int place = 0;    ///< the own one
+    int places = 1;   ///< of the job
+    int refuges = 0;  ///< so many of the last places
     std::chrono::nanoseconds silence{};
     std::chrono::nanoseconds wait{};
   };
@@ -37,6 +38,9 @@ class Colleagues {
 
   [[nodiscard]] int place() const noexcept { return options_.place; }
   [[nodiscard]] int places() const noexcept { return options_.places; }
+  [[nodiscard]] bool is_refuge(int place) const noexcept {
+    return place >= options_.places - options_.refuges;
+  }
   [[nodiscard]] Peer& at(int place) { return peers_[static_cast<std::size_t>(place)]; }
   [[nodiscard]] const Peer& at(int place) const { return peers_[static_cast<std::size_t>(place)]; }
   [[nodiscard]] Peer& own() { return at(options_.place); }

@@ -24,6 +24,7 @@ Council::Council(const Options& options, Actions& actions)
       beat_(std::clamp(std::min(options.silence / 8, options.wait / 4), kLeastBeat, kMostBeat)),
       colleagues_({.place = options.place,
                    .places = options.places,
+                   .refuges = options.refuges,
                    .silence = options.silence,
                    .wait = options.wait}) {
   for (int rank = 0; rank < options.ranks; ++rank) accepted_.seats.push_back({rank, 0, 0});

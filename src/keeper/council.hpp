@@ -34,8 +34,9 @@ class Council {
  public:
   struct Options {
     int place = 0;   ///< this one
-    int places = 1;  ///< of the job: one for each rank, and the spare ones behind them
+    int places = 1;  ///< of the job: one for each rank, spare ones, refuges
     int ranks = 1;
+    int refuges = 0;  ///< the last places
     std::chrono::nanoseconds silence{};
     std::chrono::nanoseconds wait{};
   };

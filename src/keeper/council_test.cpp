@@ -21,9 +21,11 @@ constexpr auto kSilence = milliseconds(1000), kWait = milliseconds(200);
 /// All keepers of a job.
 class Job {
  public:
-  Job(int ranks, int spares, std::uint64_t seed) : ranks_(ranks), random_(seed) {
-    for (int place = 0; place < ranks + spares; ++place)
-      keepers_.push_back(std::make_unique<Keeper>(*this, place, ranks + spares));
+  Job(int ranks, int spares, std::uint64_t seed, int refuges = 0)
+      : ranks_(ranks), refuges_(refuges), random_(seed) {
+    const int places = ranks + spares + refuges;
+    for (int place = 0; place < places; ++place)
+      keepers_.push_back(std::make_unique<Keeper>(*this, place, places));
     for (auto& keeper : keepers_) keeper->council.begin(now_);
     for (int place = 0; place < ranks; ++place)
       at(place).council.set_state(RankState::replaceable, 0, now_);
@@ -37,6 +39,7 @@ class Job {
           council({.place = its_place,
                    .places = places,
                    .ranks = its_job.ranks_,
+                   .refuges = its_job.refuges_,
                    .silence = kSilence,
                    .wait = kWait},
                   *this) {}
@@ -177,7 +180,7 @@ class Job {
     }
   }
 
-  int ranks_;
+  int ranks_, refuges_;
   std::mt19937_64 random_;
   TimePoint now_{milliseconds(1)};
   std::vector<std::unique_ptr<Keeper>> keepers_;
@@ -283,6 +286,23 @@ TEST(Council, ARankWhosePlaceIsOfNoUseMoves) {
     job.run(kWait);
     EXPECT_EQ(job.at(2).kept, 1) << "there is no other place";
   }
+}
+
+/// For a rank that is lost with its node; one whose GPU alone is lost can stay where it is.
+TEST(Council, ARefugeIsTheLastResort) {
+  Job job(3, 1, 21, 4);
+  job.run(kWait);
+  job.kill(2), job.kill(6);
+  job.run(kSettled);
+  EXPECT_EQ(job.newest().seats[2].place, 3) << "a spare place comes first";
+  job.at(3).council.release(job.now());
+  job.run(kWait);
+  EXPECT_EQ(job.at(3).kept, 1);
+  job.kill(1), job.kill(5);
+  job.run(kSettled);
+  EXPECT_EQ(job.newest().seats[1].place, 4);
+  EXPECT_EQ(job.at(4).rank, 1);
+  EXPECT_TRUE(job.goes_on(0));
 }
 
 TEST(Council, TheJobEndsWhenAllRanksHave) {

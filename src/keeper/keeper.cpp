@@ -23,22 +23,13 @@
 #include "common/ipc/system_error.hpp"
 #include "keeper/meeting.hpp"
 #include "keeper/place.hpp"
+#include "keeper/program.hpp"
 
 namespace troupe::keeper {
 namespace {
 
 /// Signals that a launcher sends, and that are for the rank.
 constexpr int kPassedOn[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
-
-/// The rank must not take itself for a process of the launcher's; it may read its number.
-const std::vector<std::string> kLaunchersOwn = {"PMI_",
-                                                "PMIX_",
-                                                "PRTE_",
-                                                "OMPI_MCA_ess",
-                                                "OMPI_MCA_orte",
-                                                "OMPI_MCA_pmix",
-                                                "OMPI_FILE_LOCATION",
-                                                "HYDI_"};
 
 /// Set by scripts/troupe-run: it wants to hear the job's status, which launchers that let a job
 /// outlive its nodes do not tell.
@@ -93,6 +84,12 @@ void finalise(std::chrono::nanoseconds patience, int status) {
   std::_Exit(128 + signal);
 }
 
+/// There was such a process, and it has ended.
+bool has_ended(const ipc::ChildProcess& child) {
+  pollfd end{child.pidfd(), POLLIN, 0};
+  return child.pid() > 0 && ::poll(&end, 1, 0) > 0;
+}
+
 UniqueFd block_signals() {
   sigset_t passed;
   sigemptyset(&passed);
@@ -106,31 +103,35 @@ UniqueFd block_signals() {
 }  // namespace
 
 int Keeper::run() {
-  listener_ = need(listen_anywhere());
-  auto own = need(listen_anywhere());
-  places_ = meet(listener_.get(), own.get(), arguments_.spares);
+  auto arrived = arrive(arguments_);
+  places_ = std::move(arrived.places);
+  listener_ = std::move(arrived.here.rank);
+  refuge_ = std::move(arrived.refuge);
   signals_ = block_signals();
   start_.reset(::memfd_create("troupe-start", MFD_CLOEXEC));
   if (!start_) end_before_start(ipc::system_error("memfd_create"));
 
-  const int place = places_.rank, ranks = places_.size() - arguments_.spares;
+  const int refuges = arguments_.refuges != 0 ? places_.size() / 2 : 0;
+  const int place = places_.rank, ranks = places_.size() - refuges - arguments_.spares;
   auto keepers = places_;
   for (auto& card : keepers.cards) card.port = card.keeper_port;
-  hub_.emplace(std::move(keepers), std::move(own));
+  hub_.emplace(std::move(keepers), std::move(arrived.here.keeper));
   links_.emplace(*hub_, net::LinkChannel::world);
   council_.emplace(Council::Options{.place = place,
                                     .places = places_.size(),
                                     .ranks = ranks,
+                                    .refuges = refuges,
                                     .silence = arguments_.silence,
                                     .wait = arguments_.wait},
                    static_cast<CouncilActions&>(*this));
   job_ = places_;
+  job_.own = places_.card();
   job_.cards.resize(static_cast<std::size_t>(ranks));
   seats_ = council_->roster().seats;
   if (place >= ranks) job_.rank = Job::kSpare;
   looked_ = SteadyClock::time();
   council_->begin(looked_);
-  start();
+  if (!arguments_.in_refuge) start();
   set_state(has_rank() ? RankState::starting : RankState::none);
   for (;;) {
     const auto now = SteadyClock::time();
@@ -144,6 +145,7 @@ int Keeper::run() {
     pollfd fds[] = {{line_.fd(), POLLIN, 0},
                     {signals_.get(), POLLIN, 0},
                     {rank_.pidfd(), POLLIN, 0},
+                    {standby_.child.pidfd(), POLLIN, 0},
                     {links_->fd(), POLLIN, 0}};
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(
         std::max(looked_ + council_->tick_every() - now, std::chrono::nanoseconds(0)));
@@ -151,6 +153,7 @@ int Keeper::run() {
     if (fds[0].revents != 0) listen_to_rank();
     if (fds[1].revents != 0) pass_signals_on();
     if (fds[2].revents != 0) conclude();
+    if (fds[3].revents != 0) lose_standby();
     hear_keepers();
   }
 }
@@ -158,21 +161,47 @@ int Keeper::run() {
 // The rank
 
 void Keeper::start() {
-  auto [here, there] = need(ipc::Socket::make_pair());
+  if (has_ended(standby_.child)) lose_standby();
+  const bool waited = standby_.child.pid() > 0;
   job_.slabs = estate_.slabs();
-  const auto job = need(write_job(job_));
-  ::setenv(kEnvironment, "1", 1);
-  rank_ = need(ipc::ChildProcess::spawn(
-      {.program = arguments_.program,
-       .arguments = arguments_.arguments,
-       .strip_environment = kLaunchersOwn,
-       .descriptors = {there.fd(), listener_.get(), job.get(), start_.get(), estate_.file()},
-       .leads_group = false,
-       .named = true}));
-  line_ = std::move(here);
-  estate_.give(line_);
+  auto next = waited ? std::exchange(standby_, {})
+                     : launch(arguments_, job_, {listener_.get(), start_.get(), estate_.file()});
+  rank_ = std::move(next.child);
+  line_ = std::move(next.line);
   answers_ = false;
   pinged_.reset();
+  if (waited) return seat_rank();
+  estate_.give(line_);
+}
+
+void Keeper::seat_rank() {
+  job_.slabs = estate_.slabs();
+  const auto job = write_job(job_);
+  if (!job.ok()) return end(kExitUsage, job.error().to_string(), CouncilActions::Ending::job);
+  tell_rank({.kind = ToRank::Kind::seat}, job->get());
+  estate_.give(line_);
+}
+
+void Keeper::raise_standby() {
+  if (arguments_.standby == 0 || arguments_.in_refuge || standby_.child.pid() > 0) return;
+  auto waiting = job_;
+  waiting.rank = Job::kSpare;
+  waiting.slabs = 0;
+  standby_ = launch(arguments_, waiting, {listener_.get(), start_.get(), estate_.file()});
+}
+
+void Keeper::end_standby() {
+  if (standby_.child.pid() > 0) {
+    standby_.child.kill();
+    (void)standby_.child.reap();
+  }
+  standby_ = {};
+}
+
+void Keeper::lose_standby() {
+  say("the process that waits for the end of rank " + std::to_string(job_.rank) + " has ended (" +
+      standby_.child.reap() + "): the rank is started without it if it has to be");
+  standby_ = {};
 }
 
 void Keeper::set_state(RankState state, int status) {
@@ -197,10 +226,13 @@ void Keeper::hear(const FromRank& said, UniqueFd fd) {
     case FromRank::Kind::abort: council_->abort(said.status, "", heard_); break;
     case FromRank::Kind::respawn:
       is_replaceable_ = true;
+      job_.cores = said.cores;
       set_state(RankState::replaceable);
+      raise_standby();
       break;
     case FromRank::Kind::leave:
       is_replaceable_ = false;
+      end_standby();
       set_state(RankState::irreplaceable);
       break;
     case FromRank::Kind::alive: break;
@@ -295,6 +327,7 @@ void Keeper::conclude() {
 }
 
 void Keeper::end_rank() {
+  end_standby();
   if (rank_.pid() > 0) {
     rank_.kill();
     (void)rank_.reap();
@@ -368,9 +401,7 @@ void Keeper::hear_log(std::span<const std::byte> log) {
   if (::pwrite(start_.get(), log.data(), log.size(), 0) != static_cast<ssize_t>(log.size()))
     return end(kExitUsage, ipc::system_error("pwrite").to_string(), CouncilActions::Ending::job);
   if (rank_.pid() <= 0) return start();
-  const auto job = write_job(job_);
-  if (!job.ok()) return end(kExitUsage, job.error().to_string(), CouncilActions::Ending::job);
-  tell_rank({.kind = ToRank::Kind::seat}, job->get());
+  seat_rank();
 }
 
 void Keeper::keep_rank() {
@@ -435,6 +466,8 @@ int Keeper::finish() {
       goodbye_.value_or(FromRank{.time_ns = std::chrono::nanoseconds(kPatience).count()});
   end_rank();
   if (leads) tell_status(*all_ended_);
+  if (arguments_.in_refuge) return last.status;
+  refuge_ = {};  // its rank has ended
   // MPI would wait for those that are lost.
   if (!council_->roster().lost.empty()) std::_Exit(last.status);
   finalise(std::chrono::nanoseconds(last.time_ns), last.status);
@@ -446,6 +479,7 @@ void Keeper::end_now() {
   let_them_hear(kLastWords);
   const auto& [status, whole_job, signal] = *ending_;
   if (whole_job || signal != 0) tell_status(status);
+  if (arguments_.in_refuge) std::_Exit(status);  // the keeper beside it hears of it as all do
   if (signal != 0) die_of(signal);
   if (whole_job) MPI_Abort(MPI_COMM_WORLD, status);
   std::_Exit(status);

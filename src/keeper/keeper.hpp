@@ -13,6 +13,7 @@
 #include "keeper/arguments.hpp"
 #include "keeper/council.hpp"
 #include "keeper/estate.hpp"
+#include "keeper/program.hpp"
 
 namespace troupe::keeper {
 
@@ -43,7 +44,15 @@ class Keeper final : CouncilActions {
 
   // The rank
 
+  /// Starts the rank, or what waits for one at a spare place.
   void start();
+  /// The process of the rank has waited for this.
+  void seat_rank();
+  /// Starts a process that waits for the end of the rank's.
+  void raise_standby();
+  void end_standby();
+  /// It has ended before the rank has.
+  void lose_standby();
   void listen_to_rank();
   void hear(const FromRank& said, UniqueFd fd);
   void tell_rank(const ToRank& message, int fd = -1);
@@ -85,6 +94,8 @@ class Keeper final : CouncilActions {
 
   ipc::ChildProcess rank_;
   ipc::Socket line_;
+  ipc::ChildProcess refuge_;  ///< the keeper of the refuge beside this place
+  Process standby_;           ///< takes the place of the rank's process when that ends
   bool is_replaceable_ = false;
   bool answers_ = false;  ///< the process of the rank has said something
   TimePoint heard_{};

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "common/ipc/process.hpp"
 #include "common/keeper/job.hpp"
+#include "keeper/arguments.hpp"
 
 namespace troupe::keeper {
 
@@ -15,8 +17,18 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
-/// All places of the job, as if each were a rank, by MPI. All keepers call it. `listener`: of this
-/// place's rank; `own`: of its keeper. Ends the job if all places are spare ones.
-Job meet(int listener, int own, int spares);
+/// The sockets of a place: of its rank, and of its keeper. Both listen.
+struct Sockets {
+  UniqueFd rank, keeper;
+};
+/// A keeper's knowledge when it begins.
+struct Arrival {
+  Job places;  ///< all places of the job, as if each were a rank
+  Sockets here;
+  ipc::ChildProcess refuge;  ///< the keeper of the refuge beside this place
+};
+/// By MPI all keepers tell one another where they are, and each starts the one of its refuge; in a
+/// refuge that has been told by the keeper beside. Ends the job if all places are spare ones.
+Arrival arrive(const Arguments& arguments);
 
 }  // namespace troupe::keeper

@@ -101,7 +101,7 @@ void Reign::seat_anew(Roster& roster, TimePoint now) {
     auto& its = parts_.colleagues.at(seat.place);
     const bool is_lost = roster.is_lost(seat.place);
     if ((!is_lost && !its.releases) || its.state == RankState::ended) continue;
-    const int other = seat.moves + 1 < kMostPlaces ? free_place(roster, now) : -1;
+    const int other = seat.moves + 1 < kMostPlaces ? free_place(roster, is_lost, now) : -1;
     if (is_lost && (other < 0 || !parts_.accepted.replaceable)) {
       why_ = "rank " + std::to_string(rank) + " is lost with its node, and " +
              (parts_.accepted.replaceable ? "there is no spare place for it (--spares)"
@@ -139,11 +139,12 @@ bool Reign::ranks_are_replaceable(const Roster& roster) const {
   });
 }
 
-int Reign::free_place(const Roster& roster, TimePoint now) const {
+int Reign::free_place(const Roster& roster, bool is_lost, TimePoint now) const {
   for (int place = 0; place < parts_.colleagues.places(); ++place) {
     const auto& its = parts_.colleagues.at(place);
     const bool lives = place == parts_.colleagues.place() ||
                        (!its.closed && its.reported && now - its.heard < 4 * parts_.beat);
+    if (!is_lost && parts_.colleagues.is_refuge(place)) break;
     if (lives && !roster.is_lost(place) && !roster.is_spent(place) && roster.rank_at(place) < 0)
       return place;
   }

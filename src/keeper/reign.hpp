@@ -50,7 +50,8 @@ class Reign {
   [[nodiscard]] Roster with_the_lost(TimePoint now) const;
   void seat_anew(Roster& roster, TimePoint now);
   [[nodiscard]] bool ranks_are_replaceable(const Roster& roster) const;
-  [[nodiscard]] int free_place(const Roster& roster, TimePoint now) const;
+  /// A spare place; for a rank that is lost otherwise a refuge, if there is no other. -1: none.
+  [[nodiscard]] int free_place(const Roster& roster, bool is_lost, TimePoint now) const;
 
   std::uint64_t term_;
   Parts parts_;

@@ -34,7 +34,8 @@ std::vector<std::string> LaunchedJob::gather_text(const std::string& text) const
 Result<DeviceInfo> LaunchedJob::try_device(const Config& config) {
   const auto settings = Settings::of(config);
   const auto engine = rank_process::common_engine(settings, *mpi_);
-  auto options = rank_process::device_options(settings, engine, *mpi_);
+  auto options =
+      rank_process::device_options(settings, engine, *mpi_, rank_process::own_cores(*mpi_));
   if (!options) return options.error();
   options->settings.standby = false;
   options->settings.restart_budget = 0;

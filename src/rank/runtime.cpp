@@ -78,8 +78,9 @@ Result<void> compare_libraries(const rank_process::Session& mpi) {
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
 /// are too few.
-Result<void> refuse_shared_gpus(rank_process::Session& mpi, const DeviceInfo& info) {
-  if (info.engine != "cuda") return {};
+Result<void> refuse_shared_gpus(rank_process::Session& mpi, const DeviceInfo& info,
+                                const std::string& engine) {
+  if (engine != "cuda") return {};
   const auto uuids = mpi.gather_local_text(info.uuid);
   if (mpi.respawns().incarnation() > 0) return {};  // it has the GPU of its place
   for (std::size_t i = 0; i < uuids.size(); ++i) {
@@ -113,6 +114,8 @@ struct Runtime::Parts {
   std::unique_ptr<rank_process::Observer> observer;
   std::shared_ptr<rank_process::WorldCore> world_core;
   rank_process::FlightRecorder::Options flight;
+  int cores = 1;       ///< that this rank has to itself
+  std::string engine;  ///< of all ranks that have a device
   std::optional<Device> device;
   std::optional<World> world;
 
@@ -172,15 +175,21 @@ void Runtime::Parts::clear_near_states(int status) const {
 }
 
 Result<void> Runtime::Parts::open_device() {
-  const auto engine = rank_process::common_engine(settings, *mpi);
+  // A rank without a GPU is no member of the world. What it does before the run it does on the
+  // host.
+  const bool in_refuge = mpi->respawns().in_refuge();
+  engine = rank_process::common_engine(settings, *mpi);
+  const std::string own_engine = in_refuge ? "cpu" : engine;
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
   const auto job = mpi->everyone()
                        .gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid()))
                        .front();
   const auto clock_offset = mpi->clock_offset();
-  auto options = rank_process::device_options(settings, engine, *mpi);
+  cores = rank_process::own_cores(*mpi);
+  auto options = rank_process::device_options(settings, own_engine, *mpi, cores);
   if (!options) return options.error();
-  options->settings.in_world = true;
+  options->settings.in_world = !in_refuge;
+  if (in_refuge) options->settings.standby = false;
   options->flight.job = job;
   options->first_generation = 1 + mpi->respawns().incarnation() * kGenerationsOfProcess;
   if (settings.on_rank_loss == OnRankLoss::respawn) {
@@ -193,7 +202,7 @@ Result<void> Runtime::Parts::open_device() {
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
-  rank_process::Observer::prepare(settings, engine, options->flight);
+  rank_process::Observer::prepare(settings, own_engine, options->flight);
   flight = options->flight;
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
@@ -255,33 +264,34 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   actors = std::make_unique<ActorSystem>(scheduler);
   agree(open_device());
   bind_actors();
-  agree(refuse_shared_gpus(*mpi, device_core->info()));
+  agree(refuse_shared_gpus(*mpi, device_core->info(), engine));
   auto observes = rank_process::Observer::open(settings, *mpi, *device_core, flight);
   if (!observes) throw CollectiveException(observes.error());
   observer = std::move(*observes);
-  auto formed =
-      rank_process::WorldCore::open(*actors, *mpi, device_core,
-                                    {.phase_timeout = settings.phase_timeout,
-                                     .standby_world = settings.standby == StandbyMode::world,
-                                     .check_collectives = settings.checks("collectives"),
-                                     .shrink = settings.on_loss == OnLoss::shrink,
-                                     .leaves_failing = settings.on_health == OnHealth::shrink,
-                                     .replaces_failing = settings.on_health == OnHealth::replace,
-                                     .stop_on_loss = settings.on_loss == OnLoss::stop,
-                                     .rejoin_after = settings.rejoin_after,
-                                     .stall_report = settings.stall_report,
-                                     .save = rank_process::save_options(settings, config),
-                                     .rehearsal = rank_process::rehearsal_options(settings),
-                                     .tokens = {.path = token_path(settings.token_path),
-                                                .timeout = settings.token_timeout,
-                                                .near = binding ? &*binding : nullptr},
-                                     .collector = observer->collector()});
+  auto formed = rank_process::WorldCore::open(
+      *actors, *mpi, device_core,
+      {.phase_timeout = settings.phase_timeout,
+       .standby_world = settings.standby == StandbyMode::world,
+       .check_collectives = settings.checks("collectives"),
+       .shrink = settings.on_loss == OnLoss::shrink,
+       .leaves_failing = settings.on_health == OnHealth::shrink,
+       .replaces_failing = settings.on_health == OnHealth::replace,
+       .stop_on_loss = settings.on_loss == OnLoss::stop,
+       .rejoin_after =
+           mpi->respawns().in_refuge() ? std::chrono::nanoseconds(0) : settings.rejoin_after,
+       .stall_report = settings.stall_report,
+       .save = rank_process::save_options(settings, config),
+       .rehearsal = rank_process::rehearsal_options(settings),
+       .tokens = {.path = token_path(settings.token_path),
+                  .timeout = settings.token_timeout,
+                  .near = binding ? &*binding : nullptr},
+       .collector = observer->collector()});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
   world.emplace(*device, world_core);
   observer->watch(*world_core);
-  if (settings.on_rank_loss == OnRankLoss::respawn) mpi->respawns().expect();
+  if (settings.on_rank_loss == OnRankLoss::respawn) mpi->respawns().expect(cores);
 }
 
 Runtime::Runtime(int argc, char** argv, const Config& config)
@@ -419,13 +429,16 @@ void tell_launcher(int status) {
     std::fprintf(stderr, "troupe-keeper: job status %d\n", status);
 }
 
-/// The settings contradict one another, or a keeper cannot be had; see become_keeper().
+/// As a keeper, if one is wanted, or in a process that waits to become a rank. Errors: a keeper
+/// cannot be had; see become_keeper().
 Result<void> launch_again(const Config& config, char** argv) {
   try {
     const auto settings = Settings::of(config);
     if (auto sound = rank_process::check_settings(settings); !sound)
       return {};  // said by all ranks
-    return rank_process::become_keeper(settings, argv);
+    auto launched = rank_process::become_keeper(settings, argv);
+    if (launched.ok()) rank_process::start_early_host(settings);
+    return launched;
   } catch (const Exception&) {
     return {};  // as the Runtime says
   }

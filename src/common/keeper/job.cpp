@@ -20,7 +20,7 @@ struct Head {
   std::uint32_t deaths = 0;
   std::uint32_t several_hosts = 0;
   std::uint32_t slabs = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t cores = 0;
   std::array<std::uint64_t, 2> cookie{};
 };
 static_assert(std::is_trivially_copyable_v<Card> && std::is_trivially_copyable_v<Head>);
@@ -36,12 +36,13 @@ Result<UniqueFd> write_job(const Job& job) {
                   .deaths = job.deaths,
                   .several_hosts = job.several_hosts,
                   .slabs = job.slabs,
+                  .cores = job.cores,
                   .cookie = job.cookie};
   const auto put = [&](const void* data, std::size_t bytes, std::size_t at) {
     return ::pwrite(fd.get(), data, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
   };
-  if (!put(&head, sizeof head, 0) ||
-      !put(job.cards.data(), job.cards.size() * sizeof(Card), sizeof head))
+  if (!put(&head, sizeof head, 0) || !put(&job.own, sizeof job.own, sizeof head) ||
+      !put(job.cards.data(), job.cards.size() * sizeof(Card), sizeof head + sizeof job.own))
     return ipc::system_error("pwrite");
   return fd;
 }
@@ -63,12 +64,14 @@ Result<Job> read_job(int fd) {
           .deaths = head.deaths,
           .several_hosts = head.several_hosts,
           .slabs = head.slabs,
+          .cores = head.cores,
           .cookie = head.cookie};
   const auto bytes = static_cast<std::size_t>(head.size) * sizeof(Card);
-  if (static_cast<std::size_t>(about.st_size) != sizeof head + bytes) return malformed;
+  constexpr auto kCards = sizeof head + sizeof job.own;
+  if (static_cast<std::size_t>(about.st_size) != kCards + bytes) return malformed;
+  if (::pread(fd, &job.own, sizeof job.own, sizeof head) != sizeof job.own) return malformed;
   job.cards.resize(static_cast<std::size_t>(head.size));
-  if (::pread(fd, job.cards.data(), bytes, sizeof head) != static_cast<ssize_t>(bytes))
-    return malformed;
+  if (::pread(fd, job.cards.data(), bytes, kCards) != static_cast<ssize_t>(bytes)) return malformed;
   return job;
 }
 

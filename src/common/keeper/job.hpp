@@ -10,7 +10,9 @@
 #include "common/ipc/unique_fd.hpp"
 
 /// The words between a keeper and the rank that it has started. A job has a *place*, which is a
-/// keeper, for each rank, and spare ones behind them (--spares).
+/// keeper, for each rank, and spare ones behind them (--spares). Where it may go on with fewer GPUs
+/// (--on-loss shrink) there are as many refuges behind those, one beside each place: a rank that is
+/// lost, and has no spare place, goes there, and is a spectator from then on.
 namespace troupe::keeper {
 
 /// An address of IPv4 and its network, in the byte order of the network.
@@ -32,6 +34,7 @@ struct Card {
   std::uint32_t moves = 0;  ///< of the rank that it is the card of, when that came to this place
   /// See rank_process::Session. Spare places count among those of a node.
   std::int32_t node = 0, local_rank = 0, local_size = 1;
+  std::uint32_t refuge = 0;  ///< 1: there is no GPU for a rank here
   /// The same on places that reach one another by the loopback address, and on no others.
   std::array<std::uint64_t, 3> network{};
 };
@@ -54,13 +57,16 @@ constexpr std::uint32_t moves(std::uint32_t incarnation) noexcept {
 struct Job {
   static constexpr std::int32_t kSpare = -1;
 
-  std::int32_t rank = 0;            ///< kSpare: it waits for one; see ToRank
+  std::int32_t rank = 0;            ///< kSpare: it waits to become one; see ToRank::seat
   std::uint32_t incarnation = 0;    ///< see incarnation_of()
   std::uint32_t deaths = 0;         ///< how often its process has died before
   std::uint32_t several_hosts = 0;  ///< 1: not all places are on one node
   /// Slabs that the rank's process before has left: so many ToRank::slab follow.
   std::uint32_t slabs = 0;
+  /// How many cores the place's rank has to itself, as its process before has said; 0: not known.
+  std::uint32_t cores = 0;
   std::array<std::uint64_t, 2> cookie{};  ///< secret, the same for the whole job
+  Card own{};                             ///< of the place that the process is at
   std::vector<Card> cards{};              ///< by rank
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(cards.size()); }
@@ -88,7 +94,7 @@ struct FromRank {
   enum class Kind : std::uint32_t {
     goodbye,  ///< it ends together with all others: MPI is to be finalised
     abort,    ///< all ranks are to end at once
-    respawn,  ///< it is to be started again if a signal ends it
+    respawn,  ///< it is to be started again if a signal ends it; it has so many cores to itself
     leave,    ///< no more
     alive,    ///< the answer to ToRank::ping
     release,  ///< it cannot go on at this place: it is to be started at a spare one
@@ -102,13 +108,14 @@ struct FromRank {
   std::int64_t time_ns = 0;  ///< goodbye: how long to wait for MPI_Finalize; 0: for ever
   std::uint32_t region = 0;  ///< slab, drop: which
   std::uint64_t bytes = 0;   ///< slab
+  std::uint32_t cores = 0;   ///< respawn
 };
 
 /// A keeper's message to its rank.
 struct ToRank {
   enum class Kind : std::uint32_t {
     ping,  ///< to be answered with FromRank::alive
-    seat,  ///< this process is a rank from now on: a file of write_job() comes along
+    seat,  ///< this process, which has waited for that, is a rank now: write_job() comes along
     move,  ///< that rank is at the place of that card now
     keep,  ///< the answer to FromRank::release: there is no spare place
     slab   ///< what a process before it has left, with its descriptor

@@ -34,7 +34,14 @@ DeviceInfo parse_info(const std::string& text) {
 Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
                                                      int rank) {
   ipc::raise_descriptor_limit();  // device hosts inherit it
-  auto flight = FlightRecorder::create(options.flight);
+  auto flight = [&]() -> Result<std::unique_ptr<FlightRecorder>> {
+    const auto early = std::exchange(options.early, nullptr);
+    if (!early || !early->suits(options.settings.launch, options.flight))
+      return FlightRecorder::create(options.flight);
+    auto parts = std::move(*early).take();
+    options.settings.first = std::move(parts.link);
+    return FlightRecorder::create(options.flight, std::move(parts.segment));
+  }();
   if (!flight) return flight.error();
   options.settings.flight = flight->get();
   // The library that is named must be there; the driver's may be missing.
@@ -42,8 +49,8 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
     if (const auto nvml = Nvml::load(file.c_str()); !nvml.ok())
       return Error{Errc::invalid, 0, nvml.error().message};
   }
-  options.settings.launch.flight_fd = (*flight)->segment_fd();
-  options.settings.launch.tells_at_end = options.flight.activities != 0;
+  options.settings.launch =
+      launch_beside(options.settings.launch, options.flight, (*flight)->segment_fd());
   std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();

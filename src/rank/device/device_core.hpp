@@ -12,6 +12,7 @@
 #include "rank/device/commands/preparer.hpp"
 #include "rank/device/health/health_watch.hpp"
 #include "rank/device/host/device_actor.hpp"
+#include "rank/device/host/early_host.hpp"
 #include "rank/device/kernels/kernel_modules.hpp"
 #include "rank/device/memory/device_pools.hpp"
 #include "rank/device/memory/loans.hpp"
@@ -36,6 +37,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     KernelBuilder::Options kernels;
     std::string nvml;         ///< see HealthSource; empty: the driver's, where the engine has GPUs
     DeviceListener listener;  ///< empty: the device looks after itself
+    /// A device host that may become the first one; nullptr: there is none.
+    std::shared_ptr<EarlyHost> early = {};
   };
 
   /// Starts the first device host and waits until it is ready. Errors: what keeps it from starting.

@@ -26,8 +26,9 @@ class Respawns {
   [[nodiscard]] virtual std::uint32_t incarnation() const { return 0; }
   /// How often the process of this rank has died before.
   [[nodiscard]] virtual std::uint32_t own_deaths() const { return 0; }
-  /// The rank is in the world: if it dies from now on, it is started again.
-  virtual void expect() {}
+  /// The rank is in the world: if it dies from now on, it is started again. It has so many cores to
+  /// itself.
+  virtual void expect(int /*cores*/) {}
   /// No more: there is nothing that it could go on with.
   virtual void expect_no_more() {}
   /// True once expect() has been called.
@@ -47,6 +48,8 @@ class Respawns {
   /// This rank's GPU cannot go on: the rank is to be started at a spare place, and this process is
   /// ended. `kept`: there is none; called on some thread, at once or later. Any thread.
   virtual void release(std::function<void()> kept) { kept(); }
+  /// There is no GPU for this rank where it is: its node is lost, and there was no spare place.
+  [[nodiscard]] virtual bool in_refuge() const { return false; }
   /// UINT32_MAX: it is not known.
   [[nodiscard]] virtual std::uint32_t incarnation_of(int /*rank*/) const { return 0; }
   /// How many deaths of ranks this one has heard of. Any thread.

@@ -1,5 +1,6 @@
 #include "rank/net/session.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -29,6 +30,18 @@ std::shared_ptr<Session> Session::open(int* argc, char*** argv) {
 bool Session::has_keeper() {
   return KeeperLine::is_there();
 }
+std::optional<Session::Waiting> Session::waiting() {
+  if (!KeeperLine::is_there() || KeeperLine::place().rank != keeper::Job::kSpare)
+    return std::nullopt;
+  const auto& place = KeeperLine::place();
+  const auto cores = static_cast<int>(place.cores);
+  return Waiting{
+      .local_rank = place.own.local_rank,
+      .ranks = place.size(),
+      .cores = cores > 0 ? cores : std::max(1, ipc::usable_cores() / place.own.local_size),
+      .one_node = place.several_hosts == 0};
+}
+
 bool Session::mpi_is_initialised() {
   return MpiSession::is_initialised();
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ class Session {
   /// A keeper has started this process.
   [[nodiscard]] static bool has_keeper();
   [[nodiscard]] static bool mpi_is_initialised();
+  /// What a process knows that waits to become a rank: open() returns when it is one.
+  struct Waiting {
+    int local_rank = 0;  ///< its number on its node; see local_rank()
+    int ranks = 1;       ///< of the job
+    int cores = 1;       ///< that it will have to itself, as far as it can be known
+    bool one_node = true;
+  };
+  /// nullopt: this process does not wait.
+  [[nodiscard]] static std::optional<Waiting> waiting();
   virtual ~Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

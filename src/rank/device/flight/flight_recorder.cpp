@@ -145,11 +145,16 @@ nlohmann::json to_json(const FlightRecorder::Record& record) {
 
 }  // namespace
 
-Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) {
+FlightRecorder::Options FlightRecorder::rounded(Options options) {
   if (options.records != 0) options.records = std::bit_ceil(options.records);
   options.slots = std::max(options.records, options.slots);
   if (options.slots != 0) options.slots = std::bit_ceil(options.slots);
   if (options.job.empty()) options.job = std::to_string(::getpid());
+  return options;
+}
+
+Result<ipc::SharedMemory> FlightRecorder::make_segment(Options options) {
+  options = rounded(std::move(options));
   auto segment = ipc::SharedMemory::create(wire::kFlightLabel,
                                            wire::flight_bytes(options.slots, options.activities));
   if (!segment) return segment.error();
@@ -157,10 +162,21 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) 
   header.version = wire::kFlightVersion;
   header.capacity = options.slots;
   header.activities = options.activities;
+  return segment;
+}
+
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) {
+  auto segment = make_segment(options);
+  if (!segment) return segment.error();
+  return create(std::move(options), std::move(*segment));
+}
+
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options,
+                                                               ipc::SharedMemory segment) {
   auto bell = ipc::Doorbell::create();
   if (!bell) return bell.error();
   return std::unique_ptr<FlightRecorder>(
-      new FlightRecorder(std::move(options), std::move(*segment), std::move(*bell)));
+      new FlightRecorder(rounded(std::move(options)), std::move(segment), std::move(*bell)));
 }
 
 FlightRecorder::FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell)

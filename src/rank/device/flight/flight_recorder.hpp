@@ -42,6 +42,11 @@ class FlightRecorder {
   };
 
   static Result<std::unique_ptr<FlightRecorder>> create(Options options);
+  /// The device hosts' part alone, for one that comes up before the recorder is made. Its size
+  /// comes from the options' numbers of records, slots and activities.
+  static Result<ipc::SharedMemory> make_segment(Options options);
+  /// `segment`: of make_segment() with the same numbers.
+  static Result<std::unique_ptr<FlightRecorder>> create(Options options, ipc::SharedMemory segment);
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
@@ -151,6 +156,8 @@ class FlightRecorder {
   };
 
   FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell);
+  /// Numbers that it can work with.
+  static Options rounded(Options options);
   [[nodiscard]] Slot& slot_of(std::uint64_t ticket) const noexcept {
     return slots_[ticket & (options_.slots - 1)];
   }

@@ -29,6 +29,11 @@ Result<void> HostActions::start(HostId host, Start as) {
   auto& parts = parts_;
   if (as == Start::standby)
     parts.standby_memory.before(parts.serving().get(), parts.memory.slab_bytes());
+  if (as == Start::first && parts.settings.first) {
+    parts.port.hosts().attach(parts.settings.first);
+    parts.links.adopt(parts.settings.first);
+    return {};
+  }
   const auto spawn = [&]() -> Result<void> {
     auto made = HostLink::create(parts.settings.launch, host);
     if (!made) return made.error();

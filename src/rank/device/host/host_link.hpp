@@ -44,6 +44,8 @@ struct HostLaunch {
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
   bool tells_at_end = false;            ///< the host has something to tell when it ends
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches
+
+  friend bool operator==(const HostLaunch&, const HostLaunch&) = default;
 };
 
 /// The rank's end of one incarnation of a device host: its rings (there from the start, so that

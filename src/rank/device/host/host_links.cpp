@@ -15,12 +15,22 @@ Result<void> HostLinks::start(Watcher::Handlers handlers) {
 
 Result<void> HostLinks::spawn(Link link, bool standby) {
   if (auto spawned = link->spawn(standby); !spawned) return spawned;
-  watcher_->add(link);
   log::debug("device", "device host {} started as {} (pid {})", link->id(),
              standby ? "standby" : "active", link->pid());
+  add(std::move(link));
+  return {};
+}
+
+void HostLinks::adopt(Link link) {
+  log::debug("device", "device host {} has been started ahead of the rank (pid {})", link->id(),
+             link->pid());
+  add(std::move(link));
+}
+
+void HostLinks::add(Link link) {
+  watcher_->add(link);
   const auto id = link->id();
   links_[id] = std::move(link);
-  return {};
 }
 
 HostLinks::Link HostLinks::find(std::optional<HostId> host) const {

@@ -25,6 +25,8 @@ class HostLinks {
   Result<void> start(Watcher::Handlers handlers);
   /// Starts the process of a new link, and watches it.
   Result<void> spawn(Link link, bool standby);
+  /// One that has been spawned before.
+  void adopt(Link link);
 
   [[nodiscard]] const Link& at(HostId host) const { return links_.at(host); }
   /// nullptr: nullopt.
@@ -53,6 +55,8 @@ class HostLinks {
   void clear() noexcept;
 
  private:
+  void add(Link link);
+
   CommandPort& port_;
   std::unique_ptr<Watcher> watcher_;
   std::map<HostId, Link> links_;  ///< of the hosts that the protocol knows

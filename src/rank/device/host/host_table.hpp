@@ -58,6 +58,7 @@ class HostTable {
     outlives
   };
 
+  static constexpr HostId kFirst = 1;
   [[nodiscard]] HostId new_id() noexcept { return next_++; }
   void add(HostId host, HostState state, TimePoint now);
   void erase(HostId host) { hosts_.erase(host); }
@@ -96,7 +97,7 @@ class HostTable {
   [[nodiscard]] std::optional<HostId> in(States... states) const;
 
   std::map<HostId, DeviceHost> hosts_;
-  HostId next_ = 1;
+  HostId next_ = kFirst;
 };
 
 }  // namespace troupe::rank_process

@@ -70,7 +70,7 @@ std::vector<KeptSlab> take(const ipc::Socket& line, std::uint32_t count) {
   return slabs;
 }
 
-/// At a spare place: until there is a rank for this process.
+/// Until there is a rank for this process.
 keeper::Job wait_for_seat(const ipc::Socket& line) {
   for (;;) {
     pollfd readable{line.fd(), POLLIN, 0};
@@ -95,7 +95,6 @@ std::optional<FromKeeper>& from_keeper() {
                     inherited(keeper::kListener), inherited(keeper::kStart),
                     inherited(keeper::kEstate)};
     made.slabs = take(made.line, made.job.slabs);
-    if (made.job.rank == keeper::Job::kSpare) made.job = wait_for_seat(made.line);
     return made;
   }();
   return given;
@@ -107,8 +106,17 @@ bool KeeperLine::is_there() {
   return from_keeper().has_value();
 }
 
-const keeper::Job& KeeperLine::job() {
+const keeper::Job& KeeperLine::place() {
   return from_keeper()->job;
+}
+
+const keeper::Job& KeeperLine::job() {
+  auto& given = *from_keeper();
+  if (given.job.rank == keeper::Job::kSpare) {
+    given.job = wait_for_seat(given.line);
+    given.slabs = take(given.line, given.job.slabs);
+  }
+  return given.job;
 }
 
 UniqueFd KeeperLine::listener() {

@@ -15,9 +15,12 @@ namespace troupe::rank_process {
 /// session; while a KeeperLine lives it answers the keeper, on a thread of its own.
 class KeeperLine {
  public:
-  /// A keeper has started this process. The first call of a process that waits at a spare place
-  /// returns when it has become a rank, or not at all.
+  /// A keeper has started this process.
   [[nodiscard]] static bool is_there();
+  /// What it has been told at its start; job().rank may be Job::kSpare.
+  [[nodiscard]] static const keeper::Job& place();
+  /// What it knows as a rank. A process that waits for a rank is one when this returns, or it ends
+  /// here.
   [[nodiscard]] static const keeper::Job& job();
   /// Duplicates of the keeper's gifts.
   [[nodiscard]] static UniqueFd listener();

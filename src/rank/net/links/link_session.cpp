@@ -99,9 +99,10 @@ std::unique_ptr<Exchange> LinkSession::exchange(const std::shared_ptr<LinkPost>&
                                         start);
 }
 
-void LinkRespawns::expect() {
+void LinkRespawns::expect(int cores) {
   expected_ = true;
-  KeeperLine::tell({.kind = keeper::FromRank::Kind::respawn});
+  KeeperLine::tell(
+      {.kind = keeper::FromRank::Kind::respawn, .cores = static_cast<std::uint32_t>(cores)});
 }
 
 void LinkRespawns::begin_run() {
@@ -167,18 +168,21 @@ std::unique_ptr<Bulk> LinkSession::bulk(Bulk::Receiver receiver) {
   return std::make_unique<LinkBulk>(hub_, std::move(receiver));
 }
 
-/// As MpiSession does: rank 0 answers one node after the other, and of several round trips the
-/// fastest says most.
+/// Rank 0 answers one node after the other, and of several round trips the fastest says most. Where
+/// each rank is by now it says itself: others may not have heard of its last move.
 std::chrono::nanoseconds LinkSession::clock_offset() {
   constexpr std::uint64_t kTrips = 16;
   std::int64_t offset = 0, fastest = INT64_MAX;
-  const auto& cards = hub_.job().cards;
+  const auto nodes = everyone_->gather(hub_.job().card().node);
+  const auto first_on = [&](std::int32_t node) {
+    return static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+  };
   const std::uint64_t group = number_of(kClock, 0, {});
   const auto as_bytes = [](const std::int64_t& value) {
     return std::as_bytes(std::span(&value, 1));
   };
-  for (int asking = 1; asking < size() && local_rank() == 0 && !start_.replays(); ++asking) {
-    if (cards[static_cast<std::size_t>(asking)].local_rank != 0) continue;
+  for (int asking = 1; asking < size() && !start_.replays(); ++asking) {
+    if (first_on(nodes[static_cast<std::size_t>(asking)]) != asking) continue;
     for (std::uint64_t trip = 0; trip < kTrips && (rank() == 0 || rank() == asking); ++trip) {
       const auto era = eras_.now();
       const LinkPost::Name ask{era, group, trip, 0}, answer{era, group, trip, 1};
@@ -200,7 +204,9 @@ std::chrono::nanoseconds LinkSession::clock_offset() {
       offset = there - (before + fastest / 2);
     }
   }
-  return std::chrono::nanoseconds(neighbours_->gather(offset).front());
+  const auto offsets = everyone_->gather(offset);
+  const auto first = static_cast<std::size_t>(first_on(hub_.job().card().node));
+  return std::chrono::nanoseconds(first < offsets.size() ? offsets[first] : offset);
 }
 
 bool LinkSession::all_have_ended(std::chrono::nanoseconds limit) {

@@ -41,7 +41,7 @@ class LinkRespawns final : public Respawns {
 
   [[nodiscard]] std::uint32_t incarnation() const override { return parts_.hub.job().incarnation; }
   [[nodiscard]] std::uint32_t own_deaths() const override { return parts_.hub.job().deaths; }
-  void expect() override;
+  void expect(int cores) override;
   void expect_no_more() override;
   [[nodiscard]] bool expected() const override { return expected_; }
   void begin_run() override;
@@ -56,6 +56,7 @@ class LinkRespawns final : public Respawns {
   [[nodiscard]] std::optional<int> node_of(int rank) const override {
     return parts_.hub.card_of(rank).node;
   }
+  [[nodiscard]] bool in_refuge() const override { return parts_.hub.job().own.refuge != 0; }
   void release(std::function<void()> kept) override { parts_.line.release(std::move(kept)); }
   void begin_era(std::uint32_t epoch, std::uint32_t deaths) override;
   void set_interruption(std::function<Error()> interruption) override {
