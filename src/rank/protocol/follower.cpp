@@ -78,6 +78,11 @@ void WorldFollower::on(const from_supervisor::Order& order) {
     if (std::exchange(withdrawing_, false)) actions_->retire();
     return report_done({.newest = kAnyStep});
   }
+  if (in_refuge_)
+    return actions_->send(
+        from_rank::Failed{rank_, Error{Errc::device_failed, 0,
+                                       "rank " + std::to_string(rank_) +
+                                           "'s node is lost, and there is no other GPU for it"}});
   actions_->strike(phase_);
   using Device = DeviceDone::Order;
   switch (order.phase) {
@@ -91,7 +96,8 @@ void WorldFollower::on(const from_supervisor::Order& order) {
       asked_iteration_ =
           std::find(order.asked.begin(), order.asked.end(), rank_) != order.asked.end();
       restore_step_ = order.step;
-      if (excluded_ != grouped_) {
+      // One that has joined knows none of the groups that the others have made before.
+      if (excluded_ != grouped_ || (!excluded_.empty() && !order.joined.empty())) {
         grouped_ = excluded_;
         regrouping_ = round_;
         actions_->regroup(round_);
@@ -195,6 +201,7 @@ void WorldFollower::done(const DeviceDone& event) {
     const auto keeping = actions_->keeping();
     message.newest = newest_;
     message.kept = newest_ == kAnyStep ? kAnyStep : keeping.kept;
+    message.stable = newest_ == kAnyStep ? -1 : keeping.stable;
     message.runs_ended = keeping.runs_ended;
     message.stop_asked = stop_asked_;
   }

@@ -31,9 +31,10 @@ class FollowerActions {
   virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(const from_supervisor::Activate& activate) = 0;
-  /// The run's answers to the order to replace: Done::kept, runs_ended.
+  /// The run's answers to the order to replace: Done::kept, stable, runs_ended.
   struct Keeping {
     std::int64_t kept = -1;
+    std::int64_t stable = -1;
     std::int64_t runs_ended = 0;
   };
   [[nodiscard]] virtual Keeping keeping() const = 0;
@@ -61,9 +62,10 @@ class WorldFollower {
       kIsOneOf<Kind, from_supervisor::Order, from_supervisor::Prepare, from_supervisor::Activate,
                from_supervisor::Stable, from_supervisor::AllFinished>;
 
-  /// `joins`: the rank was started in the place of one that has died.
-  WorldFollower(int rank, FollowerActions* actions, bool joins = false)
-      : rank_(rank), actions_(actions), newest_(joins ? kAnyStep : -1) {}
+  /// `joins`: the rank was started in the place of one that has died; `in_refuge`: where there is
+  /// no GPU for it.
+  WorldFollower(int rank, FollowerActions* actions, bool joins = false, bool in_refuge = false)
+      : rank_(rank), in_refuge_(in_refuge), actions_(actions), newest_(joins ? kAnyStep : -1) {}
 
   void receive(const SupervisorMessage& message);
   void device_event(const DeviceEvent& event);
@@ -111,6 +113,7 @@ class WorldFollower {
   void report_fault(std::string kind, Error error, std::int64_t detect_us = 0);
 
   int rank_;
+  bool in_refuge_;
   FollowerActions* actions_;
   Phase phase_ = Phase::replace;  ///< not active before the world is formed
   std::uint32_t round_ = 0;

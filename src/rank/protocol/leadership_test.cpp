@@ -161,7 +161,9 @@ class Job {
       (void)leadership.settle();
     }
     [[nodiscard]] Keeping keeping() const override {
-      return {.kept = incarnation > 0 ? kAnyStep : 10, .runs_ended = 0};
+      return {.kept = incarnation > 0 ? kAnyStep : 10,
+              .stable = incarnation > 0 ? -1 : 10,
+              .runs_ended = 0};
     }
     void stable(std::int64_t) override {}
     void stopping(std::int64_t) override {}

@@ -68,6 +68,8 @@ struct Done {
   std::int64_t newest = -1;        ///< replace: the newest commit that all of them have; -1: none
   /// replace: the newest commit of which all of them keep the copies for other ranks; -1: none.
   std::int64_t kept = kAnyStep;
+  /// replace: the newest commit that one of them knows all ranks to have; -1: none.
+  std::int64_t stable = -1;
   std::int64_t runs_ended = 0;  ///< replace: the most runs that have ended for one of them
   bool stop_asked = false;      ///< replace: see StopAsked
   std::int64_t repeated = 0;    ///< restore: the most steps that one of them has to repeat

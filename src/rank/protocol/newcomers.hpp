@@ -24,7 +24,16 @@ class Newcomers {
       incarnations_.push_back(process);
     }
   }
+  /// If it was out of the world it is so no more: its process is another one, which has a device
+  /// again, or says that it has none.
+  void take_in(const from_rank::Joined& joined, std::vector<std::int32_t>& excluded,
+               std::vector<std::int32_t>& rejoining) {
+    on(joined);
+    std::erase(excluded, joined.rank);
+    std::erase(rejoining, joined.rank);
+  }
   void on(const from_rank::Joined& joined) {
+    moved_ = moved_ || kind_of(joined) != kKindRank;
     learn({joined.rank, joined.incarnation});
     if (std::find(joined_.begin(), joined_.end(), joined.rank) == joined_.end())
       joined_.push_back(joined.rank);
@@ -49,25 +58,35 @@ class Newcomers {
   /// The ranks are asked what they have.
   void begin_replace() {
     kept_ = kAnyStep;
+    stable_ = -1;
     runs_ended_ = 0;
   }
   void on(const from_rank::Done& done) {
     kept_ = std::min(kept_, done.kept);
+    stable_ = std::max(stable_, done.stable);
     runs_ended_ = std::max(runs_ended_, done.runs_ended);
   }
-  /// The commit that all go back to: a newcomer has none, so it is one of which others keep its
+  /// The commit that all go back to. The last ones of a newcomer are where its process before has
+  /// left them, in GPU memory; if it is at another place now it is one of which others keep its
   /// part.
-  [[nodiscard]] std::int64_t common() const { return kept_ == kAnyStep ? -1 : kept_; }
+  [[nodiscard]] std::int64_t common() const {
+    if (!moved_) return stable_;
+    return kept_ == kAnyStep ? -1 : kept_;
+  }
   /// A run has ended somewhere: a newcomer, which begins with the first, cannot take part in the
   /// next.
   [[nodiscard]] bool are_too_late() const { return any() && runs_ended_ > 0; }
   /// An epoch begins, with them in the world.
-  void settle() { joined_.clear(); }
+  void settle() {
+    joined_.clear();
+    moved_ = false;
+  }
 
  private:
   std::vector<Incarnation> incarnations_;
   std::vector<std::int32_t> joined_;
-  std::int64_t kept_ = kAnyStep;
+  bool moved_ = false;  ///< one of those that have joined is at another place than before
+  std::int64_t kept_ = kAnyStep, stable_ = -1;
   std::int64_t runs_ended_ = 0;
 };
 

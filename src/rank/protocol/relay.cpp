@@ -28,6 +28,7 @@ void append(std::vector<T>& all, std::vector<T>&& more) {
 void merge(from_rank::Done& all, from_rank::Done&& more) {
   all.newest = std::min(all.newest, more.newest);
   all.kept = std::min(all.kept, more.kept);
+  all.stable = std::max(all.stable, more.stable);
   all.runs_ended = std::max(all.runs_ended, more.runs_ended);
   all.stop_asked = all.stop_asked || more.stop_asked;
   all.repeated = std::max(all.repeated, more.repeated);

@@ -67,7 +67,7 @@ void WorldSupervisor::take_over(const Heritage& heritage, TimePoint now) {
   reports_.begin(now);
   for (const auto& joined : heritage.joined) {
     reports_.name(joined.rank, newcomers_.kind_of(joined));
-    newcomers_.on(joined);
+    newcomers_.take_in(joined, excluded_, rejoining_);
   }
   for (const auto& process : heritage.incarnations) newcomers_.learn(process);
   begin_round(Phase::halt, {Errc::peer_lost, 0, "the rank that led has died"}, now);
@@ -77,7 +77,7 @@ void WorldSupervisor::on(const from_rank::Joined& joined, TimePoint now) {
   begin_report(now);
   rounds_ = 0;  // whatever has failed was the echo of this
   reports_.name(joined.rank, newcomers_.kind_of(joined));
-  newcomers_.on(joined);
+  newcomers_.take_in(joined, excluded_, rejoining_);
   (void)standby_world_.take();  // its standby was part of what is formed
   begin_round(Phase::halt,
               {Errc::peer_lost, 0, "rank " + std::to_string(joined.rank) + " has died"}, now);

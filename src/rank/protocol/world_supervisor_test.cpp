@@ -426,8 +426,8 @@ TEST_F(SupervisorByHand, ForeignRanksAreIgnored) {
   EXPECT_EQ(supervisor_->phase(), Phase::active);
 }
 
-/// A rank that is back has no commit: all go back to one of which others keep its part.
-TEST_F(SupervisorByHand, ARankThatIsBackTakesAllBackToWhatIsKept) {
+/// A rank that is back at its place finds the last commit that all had: all go back to that.
+TEST_F(SupervisorByHand, ARankThatIsBackTakesAllBackToTheLastCommonCommit) {
   settle();
   commit(0, 20), commit(1, 20);
   const auto epoch = supervisor_->epoch();
@@ -435,7 +435,7 @@ TEST_F(SupervisorByHand, ARankThatIsBackTakesAllBackToWhatIsKept) {
   EXPECT_EQ(last<Order>().phase, Phase::halt);
   EXPECT_EQ(last<Order>().incarnations, (std::vector<Incarnation>{{1, 1}}));
   for (const auto phase : {Phase::halt, Phase::quiesce}) done(0, phase), done(1, phase);
-  from(0, from_rank::Done{.phase = Phase::replace, .newest = 30, .kept = 20});
+  from(0, from_rank::Done{.phase = Phase::replace, .newest = 30, .kept = 10, .stable = 20});
   from(1, from_rank::Done{.phase = Phase::replace, .newest = kAnyStep, .kept = kAnyStep});
   for (const auto phase : {Phase::form, Phase::verify}) done(0, phase), done(1, phase);
   EXPECT_EQ(last<Order>().step, 20);
@@ -452,6 +452,18 @@ TEST_F(SupervisorByHand, ARankThatIsBackTakesAllBackToWhatIsKept) {
   settle(40, 40);
   EXPECT_FALSE(last<Activate>().renewed);
   EXPECT_EQ(last<Activate>().stable, 40);
+}
+
+/// At another place it has no commit: all go back to one of which others keep its part.
+TEST_F(SupervisorByHand, ARankAtAnotherPlaceTakesAllBackToWhatIsKept) {
+  settle();
+  const auto moved = keeper::incarnation_of(1, 0);
+  supervisor_->receive(from_rank::Joined{.rank = 1, .incarnation = moved}, now_);
+  for (const auto phase : {Phase::halt, Phase::quiesce}) done(0, phase), done(1, phase);
+  from(0, from_rank::Done{.phase = Phase::replace, .newest = 30, .kept = 10, .stable = 20});
+  from(1, from_rank::Done{.phase = Phase::replace, .newest = kAnyStep, .kept = kAnyStep});
+  for (const auto phase : {Phase::form, Phase::verify}) done(0, phase), done(1, phase);
+  EXPECT_EQ(last<Order>().step, 10);
 }
 
 TEST_F(SupervisorByHand, ARankThatIsBackBehindTheFirstRunEndsTheJob) {

@@ -25,8 +25,8 @@ std::optional<std::int64_t> RunMembers::resize() {
   secured_ = true;
   states_->inherit(standing->commit);
   states_->set_restarted(standing->restarted != 0);
-  // The ranks that were lost are back, or others go on without them.
-  const bool as_many = core_->status().members().are_back();
+  // Else the others go on without the ranks that were lost.
+  const bool as_many = standing->as_many != 0;
   const auto& make = as_many ? options_->prepare : options_->resized;
   if (!make) {
     throw CollectiveException(states_->rescue(
@@ -58,10 +58,11 @@ std::optional<RunMembers::Standing> RunMembers::meet() {
                 .restarted = states_->restarted(),
                 .secured = secured_ ? 1 : 0};
   if (core_->members().rank() < 0 || core_->status().members().is_new()) {
-    mine.commit = kAnyStep;
+    mine.commit = kAnyStep;  // nor does it know how many there were
   } else if (!secured_ && !core_->status().members().watches()) {
     mine.commit = checkpoint_->newest();
   }
+  if (mine.commit != kAnyStep) mine.as_many = core_->status().members().are_back() ? 1 : 0;
   auto all = mine;
   bool together = true, at_the_end = false;
   for (const auto& other : core_->mpi().everyone().gather(mine)) {
@@ -71,6 +72,7 @@ std::optional<RunMembers::Standing> RunMembers::meet() {
     all.commit = std::min(all.commit, other.commit);
     all.restarted = std::max(all.restarted, other.restarted);
     all.secured = std::max(all.secured, other.secured);
+    all.as_many = std::min(all.as_many, other.as_many);
   }
   if (at_the_end) {
     met_at_the_end_ = true;

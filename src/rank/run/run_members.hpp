@@ -46,6 +46,8 @@ class RunMembers {
     std::int64_t commit = -1;
     std::int64_t restarted = 0;  ///< it has looked for a state to begin with
     std::int64_t secured = 0;    ///< what it has is where others find it
+    /// As far as it knows the ranks that were lost are back, and no others are missing.
+    std::int64_t as_many = 1;
   };
 
   /// All ranks of the job say where they are. nullopt: some have not yet seen this epoch. Throws

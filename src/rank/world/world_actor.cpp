@@ -32,7 +32,8 @@ WorldParts::WorldParts(WorldCore& its_core, std::shared_ptr<VerificationBuffers>
       context(its_context),
       trace(core.options().collector),
       actions(*this),
-      member(core.mpi().rank(), &actions, core.mpi().respawns().incarnation() > 0),
+      member(core.mpi().rank(), &actions, core.mpi().respawns().incarnation() > 0,
+             core.mpi().respawns().in_refuge()),
       relay(
           {.rank = core.mpi().rank(),
            .tree = {.size = core.mpi().size()},

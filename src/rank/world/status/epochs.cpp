@@ -94,7 +94,8 @@ Result<Epoch> Epochs::wait_active() {
   monitor.changed.wait(lock, [&] { return monitor.stopped || monitor.active; });
   if (monitor.stopped) return *monitor.stopped;
   members_->acknowledge(*parts_);
-  members_->turn_to_new();
+  // A rank that is back does again what all ranks have done before the run, as one of all.
+  if (!members_->is_new()) members_->turn_to_new();
   if (!members_->are_renewed()) members_->settle_locked();
   parts_->port->outcomes().forgive_losses();
   return Epoch(monitor.epoch);

@@ -36,19 +36,25 @@ class KeeperStatus {
   // With the monitor's mutex held. See StateKeeper.
 
   [[nodiscard]] std::int64_t kept() const { return keeper_ ? keeper_->kept() : -1; }
+  /// The newest commit that all ranks have, as far as is known here; -1: none.
+  [[nodiscard]] std::int64_t stable() const noexcept { return stable_; }
 
   void stable(std::int64_t step) {
+    stable_ = step;
     if (keeper_) keeper_->stable(step);
   }
   void activated(std::int64_t step) {
+    stable_ = step;
     if (keeper_) keeper_->activated(monitor_->epoch, step);
   }
   void stopped() {
+    stable_ = -1;
     if (keeper_) keeper_->stopped();
   }
 
  private:
   WorldMonitor* monitor_;
+  std::int64_t stable_ = -1;
   std::unique_ptr<StateKeeper> keeper_;  ///< replaced by the program's thread alone
 };
 

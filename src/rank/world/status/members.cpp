@@ -35,10 +35,11 @@ void Members::renew() {
 }
 
 bool Members::exclude(const std::vector<std::int32_t>& excluded) {
-  if (excluded == excluded_) return false;
   const bool out = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
+  const auto* const group = out ? &nobody_ : forming_;
+  if (excluded == excluded_ && group == newest_.group) return false;
   ++newest_.number;
-  newest_.group = out ? &nobody_ : forming_;
+  newest_.group = group;
   excluded_ = excluded;
   return true;
 }

@@ -52,7 +52,8 @@ class Members {
 
   // With the monitor's mutex held.
 
-  /// The newest epoch is one without these ranks. False: they are those of the epoch before.
+  /// The newest epoch is one without these ranks, of the group that was formed for it. False: both
+  /// are those of the epoch before.
   bool exclude(const std::vector<std::int32_t>& excluded);
   /// The program acknowledges the newest epoch.
   void acknowledge(const StatusParts& parts);

@@ -40,6 +40,7 @@ class WorldStatus {
   [[nodiscard]] FollowerActions::Keeping keeping() const {
     const std::lock_guard lock(monitor_.mutex);
     return {.kept = members_.is_new() ? kAnyStep : run_.keeper().kept(),
+            .stable = run_.keeper().stable(),
             .runs_ended = static_cast<std::int64_t>(monitor_.finished)};
   }
 
