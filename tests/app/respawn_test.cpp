@@ -79,8 +79,8 @@ class NearStates : public ::testing::Test {
     return scratch_.file(folder) / "troupe-heat";
   }
   /// A job that a rank ends in step 90.
-  void leave_states() const {
-    Job job(ranks_, saving() + Arguments{"--fault", "rank@90:0", "--log-level", "error"});
+  void leave_states(const Arguments& options = {}) const {
+    Job job(ranks_, saving() + options + Arguments{"--fault", "rank@90:0", "--log-level", "error"});
     EXPECT_EQ(job.wait(), 128 + SIGKILL) << job.err();
     EXPECT_TRUE(steps("all").empty());
   }
@@ -119,7 +119,7 @@ TEST_F(NearStates, AreGoneOnFrom) {
 }
 
 TEST_F(NearStates, WhatIsDamagedIsNamedAndTheOlderStateUsed) {
-  leave_states();
+  leave_states({"--partner", "every"});
   const auto left = steps("node");
   ASSERT_EQ(left.size(), 2u);
   const auto part = states("node") / ("step-" + std::to_string(left.back())) / "part-0.troupe";
@@ -263,7 +263,6 @@ TEST(Respawn, WhatItCannotGoTogetherWith) {
   const std::pair<Arguments, std::string> cases[] = {
       {{"--on-rank-loss", "respawn", "--isolation", "thread"}, "isolation = process"},
       {{"--on-rank-loss", "respawn", "--partner", "off"}, "partner = on"},
-      {{"--on-rank-loss", "respawn", "--on-loss", "shrink"}, "on-loss = shrink"},
       {{"--on-rank-loss", "respawn", "--rehearse"}, "rehearse"},
       {{"--spares", "1"}, "on-rank-loss = respawn"},
       {{"--on-rank-loss", "respawn", "--on-health", "replace"}, "wants spares"},

@@ -42,7 +42,7 @@ for name in "${cases[@]}"; do
   options=(--restart-budget 1000)
   [[ $name == collective_check ]] && options=(--check collectives)
   [[ $name == token_faults ]] && options+=(--replay off) # else nothing that is written is lost
-  [[ $name == shrink ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 0s)
+  [[ $name == shrink ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 0s --partner every)
   [[ $name == grow ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 200ms)
   succeeds "$name" mpirun_on 2 2 troupe-mpi-tests --case "$name" "${options[@]}"
   note "2 x 2 ranks: $(tail -n 1 "$name.txt")"

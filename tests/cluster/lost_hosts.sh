@@ -8,7 +8,7 @@ source "$here/lib/slurm.sh"
 enter_capsule "$@"
 readonly by=$3 amount=$4
 
-readonly heat=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20)
+program=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20) at=200
 readonly survives=(--rank-silence 2s --respawn-wait 500ms)
 
 need_programs mpirun
@@ -25,19 +25,19 @@ launch() {
 
 rank_is_stopped() { # HOST
   local pid
-  for pid in $(processes_of "$1" troupe-heat); do
+  for pid in $(processes_of "$1" "${program[0]}"); do
     [[ $(sed 's/.*) //; s/ .*//' "/proc/$pid/stat") == T ]] && return 0
   done 2>/dev/null
   return 1
 }
-no_process_of() { [[ -z $(processes_of "$1" 'troupe-[hkd]') ]]; }
+no_process_of() { [[ -z $(processes_of "$1" 'troupe-[hckd]') ]]; }
 
-# struck NAME HOW HOST STATUS [OPTION...]: the host is struck when its rank, which stops itself for that, has come to step 200
+# struck NAME HOW HOST STATUS [OPTION...]: the host is struck when its rank, which stops itself for that, has come to step $at
 struck() {
   local name=$1 how=$2 host=$3 expected=$4 status=0 job
   shift 4
   current=$name
-  launch "${heat[@]}" "${survives[@]}" --fault "stop@200:$((host - 1))" --json "$name.json" "$@" >"$name.txt" 2>&1 &
+  launch "${program[@]}" "${survives[@]}" --fault "stop@$at:$((host - 1))" --json "$name.json" "$@" >"$name.txt" 2>&1 &
   job=$!
   wait_until 60 "$name: the rank on h$host stops" rank_is_stopped "h$host"
   case $how in
@@ -70,7 +70,7 @@ if [[ $by == srun ]]; then
   start_slurm_on_hosts 2 4 5
   need_programs salloc
 fi
-launch "${heat[@]}" --spares 2 --json plain.json >plain.txt 2>&1 || fail "a job that loses nothing"
+launch "${program[@]}" --spares 2 --json plain.json >plain.txt 2>&1 || fail "a job that loses nothing"
 shows plain.json '"ranks": 3'
 note "three ranks, two spare places"
 
@@ -94,5 +94,10 @@ if [[ $by == mpirun ]]; then
   struck nobody kill 2 75 --spares 0
   shows nobody.txt "rank 1 is lost with its node, and there is no spare place for it"
   note "without a spare place: status 75"
+  program=(troupe-cg --stencil 16 --commit-every 5) at=30
+  struck fewer kill 2 0 --spares 0 --on-loss shrink
+  shows fewer.json '"converged": true'
+  shows fewer.json '"final_ranks": 4'
+  note "with --on-loss shrink: the other ranks go on"
 fi
 note passed

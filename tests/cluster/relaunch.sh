@@ -10,7 +10,7 @@ enter_capsule "$@"
 readonly by=$3
 
 readonly heat=(troupe-heat --points "10,8,6" --steps 600 --together 4 --commit-every 20)
-readonly saving=(--checkpoint-dir "$work/shared" --checkpoint-local "$work/local")
+readonly saving=(--checkpoint-dir "$work/shared" --checkpoint-local "$work/local" --partner every)
 
 need_programs mpirun
 mkdir local shared

@@ -4,7 +4,9 @@
  * dead peer fail or hang; work that was given up may be answered all the same; a standby world may
  * be raised PREPARES times; and a phase may be taken for too long, SPURIOUS times, though everyone
  * is at work. GONE times a device that died does not come back: the world goes on without its rank,
- * a spectator; REJOINS times such a device is there again.
+ * a spectator; REJOINS times such a device is there again. DEATHS times the process of a rank dies, each
+ * rank's once at most, and another one takes its place, which knows nothing; if it is the one that leads,
+ * another rank leads from then on.
  *
  * Checked in every reachable state:
  *   - nobody gives up its communicator before all ranks have halted in this round, and nobody's
@@ -18,7 +20,8 @@
  *     with a fault or a deadline, and rounds are asserted to be few, so no state comes twice.
  *
  * The supervisor's transitions are those of src/rank/protocol/transitions.def, the file that
- * supervisor.cpp includes. What is left out: the tree (answers come one by one here), commits, and
+ * supervisor.cpp includes. A leader that takes over begins a round above all others here; how it finds its
+ * number, and who leads, the tests of Leadership look at. What is left out: the tree (answers come one by one here), commits, and
  * everything that is not control flow; the simulator has them. Each -DBROKEN_... breaks one rule:
  * the tests expect spin to find out.
  */
@@ -40,7 +43,10 @@
 #ifndef REJOINS
 #define REJOINS 0
 #endif
-#define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS + GONE + REJOINS)
+#ifndef DEATHS
+#define DEATHS 0
+#endif
+#define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS + GONE + REJOINS + 4 * DEATHS)
 
 /* Phases, numbered as recovery.def lists them: check.sh writes phases.h from it. */
 #define active 0
@@ -48,11 +54,11 @@
 
 mtype = { all_done, all_promoted, fault, deadline, members };    /* events */
 mtype = { order, promote, prepare, activate };                   /* down */
-mtype = { done, death, echo, prepared, standby_lost, failed, rejoin }; /* up */
+mtype = { done, death, echo, prepared, standby_lost, failed, rejoin, joined }; /* up */
 
 /* Kind; phase, epoch or formation; round; downwards the spectators, a bit per rank. */
 chan down[N] = [4] of { mtype, byte, byte, byte };
-chan up[N] = [6] of { mtype, byte, byte };
+chan up[N] = [7] of { mtype, byte, byte };
 
 /* The supervisor. */
 byte phase = active;
@@ -71,6 +77,10 @@ byte rejoins = REJOINS;
 byte losses = LOSSES;
 byte spurious = SPURIOUS;
 byte prepares = PREPARES;
+byte deaths = DEATHS;
+byte leader = 0;
+bool died[N];   /* its process, which is another one by now */
+bool absent[N]; /* the same, and the leader has not heard of it */
 
 /* Per rank: what the member knows, and its device host. */
 byte member_phase[N] = replace;
@@ -98,9 +108,10 @@ byte out[N];        /* the spectators, as its newest order says */
 #define I_AM_OUT ((out[i] >> i) & 1)
 #define IS_ALIVE(j) (IS_OUT(j) || alive[j])
 #define SAME_ROUND(j) (member_round[j] == member_round[i])
-/* One that is in a later round already has been through it. */
+/* One that is in a later round already has been through it. Of a process that is no more nothing is left. */
+#define HAS_DIED(j) (died[j] && member_round[j] == 0)
 #define HAS_REACHED(j, what) \
-  (IS_OUT(j) || member_round[j] > member_round[i] || (SAME_ROUND(j) && reached[j] >= what))
+  (IS_OUT(j) || HAS_DIED(j) || member_round[j] > member_round[i] || (SAME_ROUND(j) && reached[j] >= what))
 #define HAS_HALTED(j) HAS_REACHED(j, halt)
 #define HAS_QUIESCED(j) HAS_REACHED(j, quiesce)
 #define IS_REPLACED(j) HAS_REACHED(j, replace)
@@ -121,7 +132,10 @@ byte out[N];        /* the spectators, as its newest order says */
 
 inline broadcast(what, argument) {
   for (to : 0 .. N - 1) {
-    down[to]!what, argument, round, without
+    if
+    :: !absent[to] -> down[to]!what, argument, round, without
+    :: else -> skip /* it is for a process that is no more */
+    fi
   }
   to = 0
 }
@@ -246,8 +260,74 @@ inline heard() {
      :: else -> skip
      fi
   :: kind == standby_lost -> standbys = 0; raising = false
+  :: kind == joined ->
+     absent[from] = false;
+     without = without & ~(1 << from);
+     rejoining = rejoining & ~(1 << from);
+     standbys = 0;
+#ifndef BROKEN_NOBODY_TOLD
+     event = members
+#endif
   fi;
   kind = 0; about = 0; about_round = 0; from = 0
+}
+
+/* What waits in the channel is lost. */
+#define EMPTY_DOWN(j) do :: down[j]?_, _, _, _ :: empty(down[j]) -> break od
+#define EMPTY_UP(j) do :: up[j]?_, _, _ :: empty(up[j]) -> break od
+
+/* The process of a rank, and its device host, are others from now on. */
+inline die(j) {
+  deaths--;
+  died[j] = true;
+  absent[j] = true;
+#ifndef BROKEN_OLD_ORDERS
+  EMPTY_DOWN(j);
+#endif
+  if
+  :: EMPTY_UP(j) /* its last words have not been sent */
+  :: true
+  fi;
+  member_phase[j] = replace;
+  member_round[j] = 0;
+  member_epoch[j] = 0;
+  reached[j] = active;
+  accepting[j] = false;
+  connected[j] = false;
+  alive[j] = true;
+  detected[j] = false;
+  working[j] = false;
+  late_round[j] = 0;
+  standby_of[j] = 0;
+  gone[j] = false;
+  out[j] = 0;
+  up[j]!joined, 0, 0
+}
+
+/* What others have told the one that led is lost with it. */
+inline lose_leader() {
+  die(leader);
+  for (to : 0 .. N - 1) {
+    if
+    :: to != leader ->
+       EMPTY_UP(to);
+       if
+       :: absent[to] -> up[to]!joined, 0, 0 /* which it has told all */
+       :: else -> skip
+       fi
+    :: else -> skip
+    fi
+  }
+  to = 0;
+  leader = (!HAS_DIED(0) -> 0 : (!HAS_DIED(1) -> 1 : 2));
+  phase = halt;
+  answered = 0;
+  promoting = false;
+  standbys = 0;
+  rejoining = 0;
+  without = out[leader];
+  epoch++;
+  begin_round()
 }
 
 proctype supervisor() {
@@ -279,6 +359,11 @@ proctype supervisor() {
        fi;
        event = 0
      }
+#if DEATHS > 0
+  :: atomic { deaths > 0 && !died[leader] -> lose_leader() }
+  :: atomic { deaths > 0 && leader != 1 && !died[1] -> die(1) }
+  :: atomic { deaths > 0 && leader != 2 && !died[2] -> die(2) }
+#endif
 #if PREPARES > 0
   :: atomic {
        phase == active && prepares > 0 && standbys == 0 ->

@@ -204,7 +204,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   choose("spin", {"", "0s", "1ms"});
   choose("completion", {"", "", "host_fn", "sync"});
   choose("pinned-pool", {"", "0B", "1MiB"});
-  choose("partner", {"", "on"});
+  choose("partner", {"", "on", "every"});
   choose("checkpoint-io", {"", "direct", "pinned"});
   if (random.one_in(3)) {
     option("slab-size", "2MiB");
@@ -229,7 +229,11 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   } else if (respawns || (spec.ranks > 1 && random.one_in(8))) {
     option("on-rank-loss", "respawn");
     option("descriptors", "0");  // connections take many
-    option("partner", "on");
+    option("partner", random.one_in(2) ? "on" : "every");
+    if (random.one_in(3)) {
+      option("on-loss", "shrink");
+      spec.may_end_early = true;
+    }
   } else if (config.source("disk-fails") != "command line" && random.one_in(12)) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;
   }
