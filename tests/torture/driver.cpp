@@ -239,7 +239,8 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   }
   if (random.one_in(8)) option("faults", "many");
   const auto is_set = [&](const char* name) { return place_of(name) != spec.options.end(); };
-  if (!is_set("on-loss") && !is_set("on-rank-loss") && !is_set("faults") && random.one_in(20)) {
+  if (!respawns && !is_set("on-loss") && !is_set("on-rank-loss") && !is_set("faults") &&
+      random.one_in(20)) {
     option("isolation", "thread");
     option("faults", "off");
     // There a heartbeat that is late ends the rank.
