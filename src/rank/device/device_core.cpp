@@ -34,14 +34,10 @@ DeviceInfo parse_info(const std::string& text) {
 Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
                                                      int rank) {
   ipc::raise_descriptor_limit();  // device hosts inherit it
-  auto flight = [&]() -> Result<std::unique_ptr<FlightRecorder>> {
-    const auto early = std::exchange(options.early, nullptr);
-    if (!early || !early->suits(options.settings.launch, options.flight))
-      return FlightRecorder::create(options.flight);
-    auto parts = std::move(*early).take();
-    options.settings.first = std::move(parts.link);
-    return FlightRecorder::create(options.flight, std::move(parts.segment));
-  }();
+  auto early = std::exchange(options.early, nullptr);
+  if (early && !early->suits(options.settings.launch, options.flight)) early.reset();
+  auto flight = early ? FlightRecorder::create(options.flight, early->take_segment())
+                      : FlightRecorder::create(options.flight);
   if (!flight) return flight.error();
   options.settings.flight = flight->get();
   // The library that is named must be there; the driver's may be missing.
@@ -54,8 +50,9 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();
-  core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096},
-                                           core->options_.settings, &core->port_, described);
+  core->actor_ =
+      system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096},
+                                core->options_.settings, &core->port_, described, std::move(early));
   if (core->options_.listener) core->tell(device_message::Listen{core->options_.listener});
   if (const auto& text = description.wait(); !text.ok()) return text.error();
   core->info_ = parse_info(*description.wait());

@@ -37,11 +37,18 @@ DeviceParts::DeviceParts(const DeviceSettings& its_settings, CommandPort& its_po
       checks(*this) {}
 
 DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
-                         std::shared_ptr<Promise<std::string>> described)
-    : settings_(std::move(settings)), port_(port), described_(std::move(described)) {}
+                         std::shared_ptr<Promise<std::string>> described,
+                         std::shared_ptr<EarlyHost> early)
+    : settings_(std::move(settings)),
+      port_(port),
+      described_(std::move(described)),
+      early_(std::move(early)) {}
 
 void DeviceActor::on_start() {
   parts_ = std::make_unique<DeviceParts>(settings_, *port_, described_, context());
+  // Not kept by the actor: the link's thread has the actor's address, and may be the last to have
+  // it.
+  if (early_) parts_->first = early_->take_link();
   parts_->libraries.load();
   // A full mailbox is only a matter of time: the watcher may wait for it.
   const auto tell = [self = context().self()](const auto& message) {

@@ -6,6 +6,7 @@
 #include <troupe/actor/actor.hpp>
 
 #include "rank/device/host/device_parts.hpp"
+#include "rank/device/host/early_host.hpp"
 
 namespace troupe::rank_process {
 
@@ -24,9 +25,9 @@ class DeviceActor
                    device_message::GiveUp, device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
-  /// error.
+  /// error. `early`: has the first host, if that has been started before; nullptr: it has not.
   DeviceActor(DeviceSettings settings, CommandPort* port,
-              std::shared_ptr<Promise<std::string>> described);
+              std::shared_ptr<Promise<std::string>> described, std::shared_ptr<EarlyHost> early);
 
   void on_start() override;
   void on_stop(const Error& reason) noexcept override;
@@ -61,6 +62,7 @@ class DeviceActor
   DeviceSettings settings_;
   CommandPort* port_;
   std::shared_ptr<Promise<std::string>> described_;
+  std::shared_ptr<EarlyHost> early_;
   std::unique_ptr<DeviceParts> parts_;  ///< from on_start() on
 };
 

@@ -41,6 +41,8 @@ struct DeviceParts {
   }
 
   const DeviceSettings& settings;
+  /// The first host, if it has been started before the rank was one; nullptr once it is in links.
+  HostLinks::Link first = {};
   CommandPort& port;
   std::shared_ptr<Promise<std::string>> described;
   Context<DeviceActor> context;

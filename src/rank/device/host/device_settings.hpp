@@ -12,7 +12,6 @@ namespace troupe::rank_process {
 /// The settings of a DeviceActor; they outlive it.
 struct DeviceSettings {
   HostLaunch launch;
-  std::shared_ptr<HostLink> first = {};  ///< the first host, if it has been started before
   bool standby = true;
   /// It will be told when its world is active: no standby is raised before.
   bool in_world = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "rank/device/flight/flight_recorder.hpp"
 #include "rank/device/host/host_link.hpp"
@@ -19,12 +20,9 @@ class EarlyHost {
   /// It is the host that would be started now, and it lives.
   [[nodiscard]] bool suits(const HostLaunch& launch, const FlightRecorder::Options& flight) const;
 
-  struct Parts {
-    std::shared_ptr<HostLink> link;
-    ipc::SharedMemory segment;  ///< of the flight recorder
-  };
-  /// Gives up both.
-  [[nodiscard]] Parts take() && { return {std::move(link_), std::move(segment_)}; }
+  /// The flight recorder's, and the host itself. Each can be taken once.
+  [[nodiscard]] ipc::SharedMemory take_segment() { return std::move(segment_); }
+  [[nodiscard]] std::shared_ptr<HostLink> take_link() { return std::exchange(link_, nullptr); }
 
  private:
   EarlyHost(HostLaunch launch, FlightRecorder::Options flight, ipc::SharedMemory segment)

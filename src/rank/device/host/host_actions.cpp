@@ -29,9 +29,9 @@ Result<void> HostActions::start(HostId host, Start as) {
   auto& parts = parts_;
   if (as == Start::standby)
     parts.standby_memory.before(parts.serving().get(), parts.memory.slab_bytes());
-  if (as == Start::first && parts.settings.first) {
-    parts.port.hosts().attach(parts.settings.first);
-    parts.links.adopt(parts.settings.first);
+  if (auto first = std::exchange(parts.first, nullptr)) {
+    parts.port.hosts().attach(first);
+    parts.links.adopt(std::move(first));
     return {};
   }
   const auto spawn = [&]() -> Result<void> {
