@@ -183,6 +183,7 @@ void RunStates::begin() {
       core_->members(), nodes, core_->shared_device(), *checkpoint_,
       StateKeeper::Options{.states = states_,
                            .partner = save_.partner,
+                           .every_copy = save_.every_copy,
                            .io = io_,
                            .takes = core_->options().shrink || core_->mpi().respawns().expected(),
                            .before = keeper_,

@@ -29,7 +29,8 @@ std::string describe(const StateCosts& costs, const SaveOptions& save, bool apar
       in_words(costs.whole), costs.ranks, costs.ranks == 1 ? "" : "s", in_words(2 * costs.buffers));
   if (apart) text += fmt::format(", {} of pinned host memory", in_words(costs.part));
   if (save.partner && costs.ranks > 1)
-    text += fmt::format(", {} of host memory for copies", in_words(3 * costs.part));
+    text += fmt::format(", {} of host memory for copies",
+                        in_words((save.every_copy ? 2 : 3) * costs.part));
   if (!save.directory.empty())
     text += fmt::format("; on disk at most {}", in_words(3 * costs.whole));
   if (!save.local.empty())

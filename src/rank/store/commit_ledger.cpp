@@ -76,7 +76,7 @@ void CommitLedger::strike_all() {
   strike(0);
   strike(1);
   const std::lock_guard lock(mutex_);
-  has_constants_ = false;
+  has_constants_ = writes_ = false;
   constants_.clear();
 }
 
@@ -90,16 +90,17 @@ void CommitLedger::set_constants(std::span<const std::size_t> which,
   if (file_ < 0) return;
   std::map<std::size_t, Constant> constants;
   std::uint64_t at = 0;
+  bool written = true;
   for (const auto entry : which) {
     const auto& bytes = places[entry].host;
-    if (at + bytes.size() >= kMost ||
-        !write_at(file_, kConstants + static_cast<off_t>(at), bytes.data(), bytes.size()))
-      return;
-    constants[entry] = {at, bytes.size(), checksum(bytes)};
+    written = written && at + bytes.size() < kMost &&
+              write_at(file_, kConstants + static_cast<off_t>(at), bytes.data(), bytes.size());
+    if (written) constants[entry] = {at, bytes.size(), checksum(bytes)};
     at += bytes.size();
   }
   const std::lock_guard lock(mutex_);
   has_constants_ = true;
+  writes_ = written;
   constants_ = std::move(constants);
 }
 
@@ -109,7 +110,7 @@ void CommitLedger::enter(std::size_t half, std::int64_t step, int part, int part
   if (file_ < 0) return;
   const std::lock_guard lock(mutex_);
   steps_[half] = -1;
-  if (!has_constants_) return;
+  if (!writes_) return;
   std::string text;
   put(text, incarnation_);
   put(text, step);

@@ -46,7 +46,8 @@ class CommitLedger {
   void enter(std::size_t half, std::int64_t step, int part, int parts,
              std::span<const SavedEntry> entries, std::span<const Checkpoint::Committed> places);
   /// All commits until strike_all() have these entries: those of host data, in these places, that
-  /// never change. What enter() is given of them has no bytes.
+  /// never change. What enter() is given of them has no bytes. If they cannot be written no commit
+  /// is.
   void set_constants(std::span<const std::size_t> which,
                      std::span<const Checkpoint::Committed> places);
   [[nodiscard]] bool has_constants() const;
@@ -67,7 +68,8 @@ class CommitLedger {
   const std::uint32_t incarnation_;
   mutable std::mutex mutex_;
   std::int64_t steps_[2] = {-1, -1};
-  bool has_constants_ = false;
+  bool has_constants_ = false;                 ///< they have been set
+  bool writes_ = false;                        ///< and are written
   std::map<std::size_t, Constant> constants_;  ///< by entry
 };
 

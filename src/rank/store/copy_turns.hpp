@@ -6,8 +6,9 @@
 
 namespace troupe::rank_process {
 
-/// Which commits are taken out of GPU memory where that takes longer than the time between two of
-/// them: the program does not wait for the copies of one commit, it makes the next ones without.
+/// Chooses the commits that are taken out of GPU memory. Where that takes longer than the time
+/// between two of them the program does not wait for the copies of one commit: it makes the next
+/// ones without.
 ///
 /// All ranks choose the same commits, by counting. When the copies of a commit are complete each
 /// rank tells the others how far its program has come; the next commit behind the farthest is

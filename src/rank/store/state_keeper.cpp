@@ -38,6 +38,7 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
     partner_ = partner[static_cast<std::size_t>(members.rank())];
     ward_ = static_cast<int>(std::find(partner.begin(), partner.end(), members.rank()) -
                              partner.begin());
+    keeps_own_ = !options.every_copy;
     ward_is_near_ =
         nodes[static_cast<std::size_t>(ward_)] == nodes[static_cast<std::size_t>(members.rank())];
   }
@@ -235,7 +236,11 @@ void StateKeeper::run() {
       } catch (const Exception& e) {  // a rank has died: the next keepers begin anew
         log::debug("checkpoint", "the commit of step {} stays where it is: {}", job.step, e.what());
         // Others may have got as far as to keep this state, and not the one before.
-        if (*copied && partner_ >= 0) pending_mine_ = {job.step, copy_of(image())};
+        if (*copied && keeps_own_) {
+          auto mine = copy_of(image());
+          const std::lock_guard again(mutex_);
+          pending_mine_ = {job.step, std::move(mine)};
+        }
       }
       lock.lock();
     }
@@ -367,10 +372,7 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
                ? std::move(const_cast<std::vector<std::byte>&>(*before))
                : std::vector<std::byte>();
   lock.unlock();
-  const auto exchanged = SteadyClock::time();
-  if (complete) keep_own(step, image);
-  log::debug("checkpoint", "step {}: {:.3f} s to keep the own part", step,
-             seconds(SteadyClock::time() - exchanged));
+  if (complete && keeps_own_) keep_own(step, image);
 }
 
 void StateKeeper::keep_own(std::int64_t step, std::span<const std::byte> image) {

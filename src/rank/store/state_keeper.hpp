@@ -45,6 +45,7 @@ class StateKeeper {
   struct Options {
     Generations states{std::filesystem::path()};  ///< where to; nothing is written without a folder
     bool partner = false;
+    bool every_copy = false;  ///< see SaveOptions: GPU memory has this rank's part of each of them
     StateIo io = StateIo::pinned;  ///< direct or pinned
     bool takes = false;            ///< take() may be called
     /// This rank's keeper before: what it has held and brought to disk counts as this one's.
@@ -135,7 +136,8 @@ class StateKeeper {
   Result<file::Done> write_piece(const std::filesystem::path& path, const Operand& piece,
                                  std::uint64_t offset);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
-  /// Keeps this rank's part beside what it keeps for another rank.
+  /// Keeps this rank's part beside what it keeps for another rank: GPU memory may have it no more
+  /// when that is needed.
   void keep_own(std::int64_t step, std::span<const std::byte> image);
   /// With the keepers of all ranks: which commit is captured next.
   void agree_on_next();
@@ -150,6 +152,7 @@ class StateKeeper {
   std::optional<StateWriter> near_writer_;
   int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
   bool ward_is_near_ = false;     ///< it is on this rank's node
+  bool keeps_own_ = false;        ///< see keep_own()
   PartTable table_;
   std::vector<std::uint64_t> offsets_;
   std::shared_ptr<DeviceCore> device_;
