@@ -31,10 +31,12 @@ std::vector<std::string> numbers_of(const Arguments& given) {
 
 std::optional<Arguments> parse(int argc, char** argv) {
   constexpr int kNumbers = 7;  // before the program
-  const bool in_refuge = argc > 1 && argv[1] == kInRefuge;
-  if (in_refuge) --argc, ++argv;
+  Arguments given;
+  if (argc > 2 && argv[1] == kInRefuge) {
+    if (!read(argv[2], given.beside)) return std::nullopt;
+    argc -= 2, argv += 2;
+  }
   if (argc < 1 + kNumbers + 2) return std::nullopt;
-  Arguments given{.in_refuge = in_refuge};
   const bool sound = read(argv[1], given.spares) && read(argv[2], given.silence) &&
                      read(argv[3], given.wait) && read(argv[4], given.budget) &&
                      read(argv[5], given.window) && read(argv[6], given.standby) &&

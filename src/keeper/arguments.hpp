@@ -17,14 +17,14 @@ struct Arguments {
   std::chrono::nanoseconds window{};     ///< … in this time
   int standby = 0;                       ///< 1: a process of the program waits for the rank's end
   int refuges = 0;                       ///< 1: there is a refuge beside each place
-  bool in_refuge = false;                ///< this keeper is one, started by that of the place
+  int beside = 0;                        ///< in a refuge: the process that has started this one
   std::string program{};                 ///< of the rank
   std::vector<std::string> arguments{};  ///< its argv
 };
 
-/// Ahead of the numbers, in the command line of a refuge.
+/// Ahead of the numbers, in the command line of a refuge, and followed by Arguments::beside.
 inline constexpr std::string_view kInRefuge = "--refuge";
-/// The numbers of a command line, as text.
+/// The numbers of a command line but for `beside`, as text.
 std::vector<std::string> numbers_of(const Arguments& given);
 /// nullopt: it is none.
 std::optional<Arguments> parse(int argc, char** argv);

@@ -131,7 +131,7 @@ int Keeper::run() {
   if (place >= ranks) job_.rank = Job::kSpare;
   looked_ = SteadyClock::time();
   council_->begin(looked_);
-  if (!arguments_.in_refuge) start();
+  if (arguments_.beside == 0) start();
   set_state(has_rank() ? RankState::starting : RankState::none);
   for (;;) {
     const auto now = SteadyClock::time();
@@ -183,7 +183,7 @@ void Keeper::seat_rank() {
 }
 
 void Keeper::raise_standby() {
-  if (arguments_.standby == 0 || arguments_.in_refuge || standby_.child.pid() > 0) return;
+  if (arguments_.standby == 0 || arguments_.beside != 0 || standby_.child.pid() > 0) return;
   auto waiting = job_;
   waiting.rank = Job::kSpare;
   waiting.slabs = 0;
@@ -466,7 +466,7 @@ int Keeper::finish() {
       goodbye_.value_or(FromRank{.time_ns = std::chrono::nanoseconds(kPatience).count()});
   end_rank();
   if (leads) tell_status(*all_ended_);
-  if (arguments_.in_refuge) return last.status;
+  if (arguments_.beside != 0) return last.status;
   refuge_ = {};  // its rank has ended
   // MPI would wait for those that are lost.
   if (!council_->roster().lost.empty()) std::_Exit(last.status);
@@ -479,7 +479,7 @@ void Keeper::end_now() {
   let_them_hear(kLastWords);
   const auto& [status, whole_job, signal] = *ending_;
   if (whole_job || signal != 0) tell_status(status);
-  if (arguments_.in_refuge) std::_Exit(status);  // the keeper beside it hears of it as all do
+  if (arguments_.beside != 0) std::_Exit(status);  // the keeper beside it hears of it as all do
   if (signal != 0) die_of(signal);
   if (whole_job) MPI_Abort(MPI_COMM_WORLD, status);
   std::_Exit(status);

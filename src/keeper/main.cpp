@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   }
   troupe::ipc::fill_standard_descriptors();
   // A refuge is no process of the launcher's.
-  if (arguments->in_refuge) return troupe::keeper::Keeper(std::move(*arguments)).run();
+  if (arguments->beside != 0) return troupe::keeper::Keeper(std::move(*arguments)).run();
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   return troupe::keeper::Keeper(std::move(*arguments)).run();

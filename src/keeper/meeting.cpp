@@ -3,9 +3,8 @@
 #include <mpi.h>
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -89,7 +88,7 @@ Job meet(const Sockets& place, const Sockets* refuge, int spares) {
 ipc::ChildProcess start_refuge(const Arguments& given, Job places, const Sockets& its) {
   places.rank += places.size() / 2;
   const auto file = need(write_job(places));
-  std::vector<std::string> arguments{std::string(kInRefuge)};
+  std::vector<std::string> arguments{std::string(kInRefuge), std::to_string(::getpid())};
   for (auto& number : numbers_of(given)) arguments.push_back(std::move(number));
   arguments.push_back(given.program);
   arguments.insert(arguments.end(), given.arguments.begin(), given.arguments.end());
@@ -103,8 +102,8 @@ ipc::ChildProcess start_refuge(const Arguments& given, Job places, const Sockets
 }  // namespace
 
 Arrival arrive(const Arguments& arguments) {
-  if (arguments.in_refuge) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (arguments.beside != 0) {
+    ipc::die_with_parent(arguments.beside);
     const UniqueFd file(kPlaces);
     for (const int fd : {kRanksSocket, kKeepersSocket}) (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
     return {need(read_job(file.get())), {UniqueFd(kRanksSocket), UniqueFd(kKeepersSocket)}, {}};

@@ -24,7 +24,7 @@ Process launch(const Arguments& arguments, const Job& job, const Gifts& gifts) {
        .arguments = arguments.arguments,
        .strip_environment = kLaunchersOwn,
        .descriptors = {there.fd(), gifts.listener, file.get(), gifts.start, gifts.estate},
-       // What the launcher sends to all of its group is for ranks: keepers pass it on.
+       // The launcher's signals go to all of its group and are for ranks: keepers pass them on.
        .leads_group = job.rank == Job::kSpare,
        .named = true}));
   return {std::move(child), std::move(here)};
