@@ -19,8 +19,8 @@ namespace {
 /// Who has not said by then who it is does not belong to the job.
 constexpr auto kPatienceWithStrangers = std::chrono::seconds(10);
 constexpr std::size_t kMostStrangers = 4096;
-constexpr auto kPatienceWithSystem =
-    std::chrono::milliseconds(20);  ///< that takes no connection now
+/// Where this process has no descriptor to spare: until it looks again.
+constexpr auto kPause = std::chrono::milliseconds(20);
 
 void send_at_once(int socket) {
   const int yes = 1;
@@ -104,13 +104,12 @@ Result<LinkHub::Outgoing> LinkHub::connect(int rank, LinkChannel channel) const 
 
 void LinkHub::run() {
   std::vector<Stranger> strangers;
+  bool pauses = false;
   for (;;) {
-    std::vector<pollfd> fds{{stop_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> fds{{stop_.fd(), POLLIN, 0}, {pauses ? -1 : listener_.get(), POLLIN, 0}};
     for (const auto& stranger : strangers) fds.push_back({stranger.socket.get(), POLLIN, 0});
-    const int timeout =
-        strangers.empty()
-            ? -1
-            : static_cast<int>(std::chrono::milliseconds(kPatienceWithStrangers).count());
+    const auto patience = pauses ? kPause : std::chrono::milliseconds(kPatienceWithStrangers);
+    const int timeout = strangers.empty() && !pauses ? -1 : static_cast<int>(patience.count());
     if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) return;
     if (fds[0].revents != 0) return;
     const auto now = std::chrono::steady_clock::now();
@@ -119,22 +118,19 @@ void LinkHub::run() {
       const bool speaks = fds[at++].revents != 0;
       return (speaks && !listen_to(stranger)) || now > stranger.until;
     });
-    if (fds[1].revents != 0) accept_all(strangers);
+    pauses = (pauses || fds[1].revents != 0) && !accept_all(strangers);
   }
 }
 
-void LinkHub::accept_all(std::vector<Stranger>& strangers) const {
+bool LinkHub::accept_all(std::vector<Stranger>& strangers) const {
   while (strangers.size() < kMostStrangers) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      // They wait until this process has a descriptor for them.
-      if (errno != EAGAIN && errno != EWOULDBLOCK) std::this_thread::sleep_for(kPatienceWithSystem);
-      return;
-    }
+    if (!socket) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNABORTED;
     send_at_once(socket.get());
     strangers.push_back(
         {std::move(socket), {}, std::chrono::steady_clock::now() + kPatienceWithStrangers});
   }
+  return true;
 }
 
 bool LinkHub::listen_to(Stranger& stranger) {

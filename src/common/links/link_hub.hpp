@@ -93,7 +93,8 @@ class LinkHub {
   };
 
   void run();
-  void accept_all(std::vector<Stranger>& strangers) const;
+  /// False: the system takes no more of them just now; they wait.
+  bool accept_all(std::vector<Stranger>& strangers) const;
   /// False once nothing more is to be heard from it.
   bool listen_to(Stranger& stranger);
   void introduce(const Introduction& who, UniqueFd socket);

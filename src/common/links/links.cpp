@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kBuffer = 64 * 1024;    ///< what is read at once of small messages
 constexpr std::size_t kMostAtOnce = 8 << 20;  ///< of one connection, before others have their turn
 constexpr std::size_t kPartsAtOnce = 32;      ///< pieces of memory that one system call sends
-constexpr std::size_t kFarBelow = 1 << 20;    ///< smaller messages go through the connection
+constexpr std::size_t kLeastOffered = 1 << 20;  ///< smaller messages go through the connection
 /// In the head of a message of which the place comes first.
 constexpr std::uint64_t kOffered = std::uint64_t{1} << 63;
 constexpr std::byte kTaken{1}, kRefused{2};  ///< answers, on the way back of the connection
@@ -156,7 +156,7 @@ void Links::send(int rank, Head head, std::span<const std::byte> data, std::func
 }
 
 void Links::queue(Out& out, Message message) {
-  if (out.near && message.data.size() >= kFarBelow) {
+  if (out.near && message.data.size() >= kLeastOffered) {
     if (const auto place = offer(message.data)) {
       message.way = Way::offered;
       message.place = *place;

@@ -79,7 +79,7 @@ class Links {
   void adopt(int rank, std::uint32_t incarnation, UniqueFd socket);
 
  private:
-  /// What follows the head of a message.
+  /// A message's head is followed by one of these.
   enum class Way : std::uint8_t {
     whole,    ///< its bytes
     offered,  ///< where it lies; then the receiver is waited for
@@ -114,7 +114,7 @@ class Links {
   struct In : End {
     std::vector<std::byte> buffer;   ///< what came and is not looked at …
     std::size_t begin = 0, end = 0;  ///< … between these
-    /// What comes next.
+    /// The receiver waits for this part of a message.
     enum class Next : std::uint8_t { head, place, confirmation, bytes } next = Next::head;
     Head head{};
     std::vector<std::byte> bytes;

@@ -10,10 +10,10 @@ namespace troupe::net {
 /// Memory of one process that another one of the same host reads by itself: one copy, where a
 /// connection makes two and more.
 struct NearMemory {
-  /// Of the process that has the memory, and what the reader finds there if it is that process: in
-  /// another namespace of processes the number may mean another one.
-  std::int64_t process = 0;
+  std::int64_t process = 0;  ///< the number of the process that has it
   std::uint64_t address = 0;
+  /// The reader finds these bytes at that address if it looks into the right process: in another
+  /// namespace of processes the number may mean another one.
   std::uint64_t proof_address = 0;
   std::uint64_t proof[2] = {};
 };
