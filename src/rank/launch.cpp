@@ -209,7 +209,7 @@ Result<DeviceCore::Options> device_options(const Settings& settings, const std::
   launch.interface = interface;
   launch.library_folders = std::move(*folders);
   launch.device = local_rank;
-  launch.threads = engine == "cpu" ? cores : 1;  // the others have none
+  launch.threads = engine == "cpu" ? cores : 1;  // which compute
   launch.memory_limit = options.memory_limit;
   launch.completion = completion_of(settings.completion);
   if (settings.standby == StandbyMode::local) launch.standby = wire::Standby::alone;

@@ -101,7 +101,7 @@ TEST(Links, MessagesComeInOrderAndAsAWhole) {
   EXPECT_TRUE(from.come.empty());
 }
 
-/// What goes to and from a Links, and nothing else of it.
+/// The other end of a Links' connection, byte by byte.
 struct Wire {
   explicit Wire(UniqueFd made) : socket(std::move(made)) {
     (void)::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);

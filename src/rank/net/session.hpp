@@ -26,7 +26,7 @@ class Session {
   /// A keeper has started this process.
   [[nodiscard]] static bool has_keeper();
   [[nodiscard]] static bool mpi_is_initialised();
-  /// What a process knows that waits to become a rank: open() returns when it is one.
+  /// The knowledge of a process that waits to become a rank: open() returns when it is one.
   struct Waiting {
     int local_rank = 0;  ///< its number on its node; see local_rank()
     int ranks = 1;       ///< of the job

@@ -17,9 +17,9 @@ class KeeperLine {
  public:
   /// A keeper has started this process.
   [[nodiscard]] static bool is_there();
-  /// What it has been told at its start; job().rank may be Job::kSpare.
+  /// This process's knowledge at its start; the rank may be Job::kSpare.
   [[nodiscard]] static const keeper::Job& place();
-  /// What it knows as a rank. A process that waits for a rank is one when this returns, or it ends
+  /// Its knowledge as a rank. A process that waits for a rank is one when this returns, or it ends
   /// here.
   [[nodiscard]] static const keeper::Job& job();
   /// Duplicates of the keeper's gifts.
