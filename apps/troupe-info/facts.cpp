@@ -153,7 +153,8 @@ fs::path nearest(const fs::path& folder) {
 }
 
 /// Why this rank cannot use the folder by itself; empty: it can.
-std::string try_folder(const fs::path& folder, const std::string& file_name, RankFacts& facts) {
+/// `free`: how many bytes are free there.
+std::string try_folder(const fs::path& folder, const std::string& file_name, std::uint64_t& free) {
   std::error_code error;
   const auto status = fs::status(folder, error);
   if (!fs::exists(status)) return "it does not exist";
@@ -163,7 +164,7 @@ std::string try_folder(const fs::path& folder, const std::string& file_name, Ran
   fs::remove(file, error);
   struct statvfs room {};
   if (::statvfs(folder.c_str(), &room) == 0)
-    facts.folder_free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+    free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
   return failed;
 }
 
@@ -217,7 +218,7 @@ void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts
   if (!fs::exists(folder, error)) facts.folder_made_in = tried.string();
   const auto shared = tried / (".troupe-info-" + secret);
   facts.folder_error =
-      try_folder(tried, fmt::format(".troupe-info-{}-{}", secret, job.rank()), facts);
+      try_folder(tried, fmt::format(".troupe-info-{}-{}", secret, job.rank()), facts.folder_free);
   std::string written;  // on rank 0: why not
   if (job.rank() == 0)
     written = facts.folder_error.empty() ? try_to_write(shared, secret) : facts.folder_error;
@@ -227,6 +228,14 @@ void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts
   (void)job.gather_text("");  // all have looked
   std::error_code ignored;
   if (job.rank() == 0) fs::remove(shared, ignored);
+}
+
+void look_at_near_folder(const std::string& folder, RankFacts& facts) {
+  if (folder.empty()) return;
+  const auto tried = nearest(folder);
+  std::error_code error;
+  if (!fs::exists(folder, error)) facts.near_made_in = tried.string();
+  facts.near_error = try_folder(tried, ".troupe-info-" + random_text(), facts.near_free);
 }
 
 std::string in_words(std::uint64_t bytes) {

@@ -36,6 +36,9 @@ struct RankFacts {
   std::string folder_error;  ///< why this rank cannot use the folder of saved states; empty: it can
   std::string folder_made_in;     ///< where a run makes that folder; empty: it is there
   std::uint64_t folder_free = 0;  ///< bytes that are free there
+  std::string near_error;  ///< why this rank cannot use its node's folder of states; empty: it can
+  std::string near_made_in;     ///< where a run makes that folder; empty: it is there
+  std::uint64_t near_free = 0;  ///< bytes that are free there
 
   // Of the device, once it was tried.
   std::string device_error;  ///< why it cannot be had; empty: it can
@@ -48,8 +51,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankFacts, rank, local_rank, nod
                                                 environment, cores, nodes, descriptors,
                                                 locked_bytes, rdma, shm_bytes, shm_free,
                                                 host_memory, versions, folder_error, folder_made_in,
-                                                folder_free, device_error, engine, device_name,
-                                                uuid, device_node, device_bytes)
+                                                folder_free, near_error, near_made_in, near_free,
+                                                device_error, engine, device_name, uuid,
+                                                device_node, device_bytes)
 
 /// What this rank knows without a device.
 RankFacts facts_of(const LaunchedJob& job);
@@ -61,6 +65,10 @@ void add_device(RankFacts& facts, const Result<DeviceInfo>& device);
 /// it is the nearest above it that is there. Sets folder_error, folder_made_in and folder_free; an
 /// empty folder is none. All ranks call it.
 void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts& facts);
+
+/// Whether this rank can write states into its node's folder, or where a run makes it. Sets
+/// near_error, near_made_in and near_free; an empty folder is none.
+void look_at_near_folder(const std::string& folder, RankFacts& facts);
 
 /// "1.5 GiB"; "unlimited"
 std::string in_words(std::uint64_t bytes);

@@ -127,13 +127,16 @@ int look_over(int argc, char** argv, const Config& config) {
   const Wants wants{.pinned_bytes = config.bytes("pinned-pool"),
                     .ring_bytes = config.bytes("ring-size"),
                     .slab_bytes = config.bytes("slab-size"),
-                    .folder = config.text("checkpoint-dir")};
+                    .folder = config.text("checkpoint-dir"),
+                    .near = config.text("checkpoint-local")};
   add_device(facts, job.try_device(config));
   look_at_folder(job, wants.folder, facts);
+  look_at_near_folder(wants.near, facts);
   auto ranks = gather(job, facts);
-  for (const auto& finding : {judge_tasks(ranks), judge_cores(ranks), judge_places(ranks),
-                              judge_descriptors(ranks, wants), judge_locked_memory(ranks, wants),
-                              judge_shared_memory(ranks), judge_folder(ranks, wants)})
+  for (const auto& finding :
+       {judge_tasks(ranks), judge_cores(ranks), judge_places(ranks),
+        judge_descriptors(ranks, wants), judge_locked_memory(ranks, wants),
+        judge_shared_memory(ranks), judge_folder(ranks, wants), judge_near_folder(ranks, wants)})
     report.add(finding);
   const auto devices = judge_devices(ranks), memory = judge_host_memory(ranks, wants);
   report.add(devices);

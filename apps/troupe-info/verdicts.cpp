@@ -356,6 +356,28 @@ Finding judge_folder(const std::vector<RankFacts>& ranks, const Wants& wants) {
   return finding;
 }
 
+Finding judge_near_folder(const std::vector<RankFacts>& ranks, const Wants& wants) {
+  Finding finding{"near states", Verdict::ok, "no folder is named (--checkpoint-local)", ""};
+  if (wants.near.empty()) return finding;
+  const auto wrong = which(ranks, [](const RankFacts& rank) { return !rank.near_error.empty(); });
+  if (wrong.empty()) {
+    const auto least = std::min_element(
+        ranks.begin(), ranks.end(),
+        [](const auto& one, const auto& other) { return one.near_free < other.near_free; });
+    finding.found = fmt::format(
+        "{}: {}all ranks may write; {} free at least, on {}", wants.near,
+        least->near_made_in.empty() ? "" : "a run makes it in " + least->near_made_in + ", where ",
+        in_words(least->near_free), name_of(*least));
+    return finding;
+  }
+  finding.verdict = Verdict::failed;
+  finding.found = fmt::format("{}: {}{}: {}", wants.near, name_of(*wrong[0]),
+                              and_more(wrong.size()), wrong[0]->near_error);
+  finding.remedy =
+      "name a folder of each node's own that all ranks may write, such as one in /dev/shm";
+  return finding;
+}
+
 Finding judge_told(const std::string& check, const std::vector<std::string>& told,
                    const std::string& well, Verdict otherwise, const std::string& remedy) {
   const auto wrong =

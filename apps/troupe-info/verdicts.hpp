@@ -25,6 +25,7 @@ struct Wants {
   std::uint64_t ring_bytes = 0;    ///< of each rank: --ring-size
   std::uint64_t slab_bytes = 0;    ///< the first piece of device memory: --slab-size
   std::string folder;              ///< --checkpoint-dir; empty: none
+  std::string near;                ///< --checkpoint-local; empty: none
 };
 
 // Each takes the facts of all ranks, in their order, at least one.
@@ -50,6 +51,8 @@ Finding judge_host_memory(const std::vector<RankFacts>& ranks, const Wants& want
 Finding judge_versions(const std::vector<RankFacts>& ranks);
 /// Whether all ranks can use one folder of saved states.
 Finding judge_folder(const std::vector<RankFacts>& ranks, const Wants& wants);
+/// Whether each rank can use its node's folder of states.
+Finding judge_near_folder(const std::vector<RankFacts>& ranks, const Wants& wants);
 
 /// What the ranks, in their order, tell of a check that they have made: nothing where all is well,
 /// which `well` says; else what is wrong, which has that verdict and remedy.

@@ -189,9 +189,10 @@ class World : public Collectives {
 
   /// What the program's options say (--checkpoint-dir, --checkpoint-every, --restart, --partner).
   [[nodiscard]] const SaveOptions& save_options() const;
-  /// The saved state on disk that `options` ask for; nullopt: there is none. All ranks call it and
-  /// get the same. Errors: io (none is good, with the reasons; none of that step), invalid (it is
-  /// another problem's, see SaveOptions::fingerprint).
+  /// The saved state that `options` ask for, in the folder that all ranks see or on the nodes
+  /// (SaveOptions::local), of the newest run that has left one in the former; nullopt: there is
+  /// none. All ranks call it and get the same. Errors: io (none is good, with the reasons; none of
+  /// that step), invalid (it is another problem's, see SaveOptions::fingerprint).
   [[nodiscard]] Result<std::optional<SavedState>> find_state(const SaveOptions& options);
   /// The state that was last complete in the memory of partners. All ranks call it. Errors: invalid
   /// (there is none).

@@ -4,6 +4,7 @@
 
 #include <troupe/world.hpp>
 
+#include "rank/run/near_folder.hpp"
 #include "rank/run/restart.hpp"
 #include "rank/run/run_loop.hpp"
 #include "rank/world/world_core.hpp"
@@ -35,7 +36,11 @@ Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) 
   const auto wanted = rank_process::with_defaults(options, core_->options().save);
   const auto states = rank_process::newest_states_of(core_->members(), wanted);
   if (!states) return states.error();
-  return rank_process::find_state(core_->members(), *states, wanted.restart, false);
+  const auto near = rank_process::NearFolder(*core_, wanted).states(*states);
+  auto found = rank_process::find_on_levels(core_->members(), core_->mpi().node(), *states, near,
+                                            wanted.restart, false);
+  if (!found) return found.error();
+  return std::move(found->state);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->status().run().keeper().get();

@@ -15,12 +15,12 @@ namespace {
 using info::Finding, info::RankFacts, info::Verdict, info::Wants;
 
 const std::vector<std::string> kWithoutWorld = {
-    "Slurm",        "cores",   "NUMA nodes",  "descriptors", "locked memory", "/dev/shm",
-    "saved states", "devices", "host memory", "world",       "versions"};
+    "Slurm",        "cores",       "NUMA nodes", "descriptors", "locked memory", "/dev/shm",
+    "saved states", "near states", "devices",    "host memory", "world",         "versions"};
 const std::vector<std::string> kChecks = {
-    "Slurm",      "cores",        "NUMA nodes", "descriptors", "locked memory",
-    "/dev/shm",   "saved states", "devices",    "host memory", "world",
-    "all_reduce", "peer access",  "health",     "versions"};
+    "Slurm",    "cores",        "NUMA nodes",  "descriptors", "locked memory",
+    "/dev/shm", "saved states", "near states", "devices",     "host memory",
+    "world",    "all_reduce",   "peer access", "health",      "versions"};
 
 /// The lines of checks, by their names: "failed   /dev/shm       …" is that of "/dev/shm".
 std::vector<std::pair<std::string, std::string>> lines_of(const Job& job) {
@@ -65,8 +65,8 @@ TEST(InfoCheck, HasALineForEachCheck) {
   const auto json = nlohmann::json::parse(read_file(file));
   EXPECT_FALSE(json["failed"].get<bool>());
   ASSERT_EQ(json["checks"].size(), kChecks.size());
-  EXPECT_EQ(json["checks"][10]["check"], "all_reduce");
-  EXPECT_EQ(json["checks"][10]["result"], "ok");
+  EXPECT_EQ(json["checks"][11]["check"], "all_reduce");
+  EXPECT_EQ(json["checks"][11]["result"], "ok");
   // Nothing but the report is left, not even the folder.
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.file("")), fs::directory_iterator()), 1);
   EXPECT_TRUE(job.nothing_left());
@@ -77,12 +77,15 @@ TEST(InfoCheck, OneThatFailsHidesNoOther) {
   const Scratch scratch;
   scratch.write("file", "in the way");
   const auto missing = scratch.file("file/missing");
-  Job job(2, {"--check", "job", "--pinned-pool", "100TiB", "--checkpoint-dir", missing.string()},
+  Job job(2,
+          {"--check", "job", "--pinned-pool", "100TiB", "--checkpoint-dir", missing.string(),
+           "--checkpoint-local", (missing / "near").string()},
           {.environment = {"SLURM_NTASKS=1"}});
   EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
   EXPECT_EQ(names_in(job), kWithoutWorld) << job.out();
   expect_failed(job, "Slurm", "Slurm has 1 tasks, MPI has 2 ranks");
   expect_failed(job, "saved states", "it is no folder");
+  expect_failed(job, "near states", "it is no folder");
   expect_failed(job, "host memory", "shares 100 TiB");
   expect_failed(job, "world", "not tried");
   EXPECT_FALSE(fs::exists(missing));
@@ -164,8 +167,11 @@ std::vector<RankFacts> ranks_of(int count, int each) {
   }
   return ranks;
 }
-const Wants kWants{
-    .pinned_bytes = 64 * kMiB, .ring_bytes = 4 * kMiB, .slab_bytes = 64 * kMiB, .folder = {}};
+const Wants kWants{.pinned_bytes = 64 * kMiB,
+                   .ring_bytes = 4 * kMiB,
+                   .slab_bytes = 64 * kMiB,
+                   .folder = {},
+                   .near = {}};
 
 void expect(const Finding& finding, Verdict verdict, const std::string& found) {
   EXPECT_EQ(finding.verdict, verdict) << info::line_of(finding);
@@ -180,7 +186,7 @@ TEST(InfoVerdicts, NothingIsWrongWithAGoodJob) {
         info::judge_places(ranks), info::judge_descriptors(ranks, kWants),
         info::judge_locked_memory(ranks, kWants), info::judge_shared_memory(ranks),
         info::judge_host_memory(ranks, kWants), info::judge_versions(ranks),
-        info::judge_folder(ranks, kWants)})
+        info::judge_folder(ranks, kWants), info::judge_near_folder(ranks, kWants)})
     expect(finding, Verdict::ok, "");
 }
 
@@ -279,6 +285,20 @@ TEST(InfoVerdicts, FoldersOfSavedStates) {
   expect(info::judge_folder(ranks, wants), Verdict::ok, "/shared/state: all ranks see the same");
   ranks[1].folder_error = "it is no folder";
   expect(info::judge_folder(ranks, wants), Verdict::failed, "rank 1 (n1): it is no folder");
+}
+
+TEST(InfoVerdicts, FoldersOfNodes) {
+  auto ranks = ranks_of(2, 1);
+  auto wants = kWants;
+  wants.near = "/dev/shm/state";
+  ranks[0].near_free = 3 * kGiB;
+  ranks[1].near_free = kGiB;
+  ranks[1].near_made_in = "/dev/shm";
+  expect(info::judge_near_folder(ranks, wants), Verdict::ok,
+         "/dev/shm/state: a run makes it in /dev/shm, where all ranks may write; 1.0 GiB free at "
+         "least, on rank 1 (n1)");
+  ranks[0].near_error = "it is no folder";
+  expect(info::judge_near_folder(ranks, wants), Verdict::failed, "rank 0 (n0): it is no folder");
 }
 
 TEST(InfoVerdicts, WhatRanksTell) {

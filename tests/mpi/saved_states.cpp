@@ -262,6 +262,35 @@ TROUPE_MPI_CASE(saved_under_fire) {
   c.world().barrier();  // rank 0 removes the folder, and others may still be reading
 }
 
+/// A run that ends with an error leaves its last commit in the nodes' folders: it is found by hand.
+TROUPE_MPI_CASE(states_on_the_nodes) {
+  if (c.size() < 2) return;
+  const SharedFolder folder(c), nodes(c);
+  const SaveOptions save{.directory = folder.path(),
+                         .name = "near",
+                         .every = 1000,
+                         .partner = true,
+                         .every_copy = true,
+                         .local = nodes.path()};
+  Sum sum(c);
+  Errc code = Errc::ok;
+  try {
+    sum.run(1000, save, 5, [](std::int64_t i) {
+      if (i == 22) throw Exception({Errc::numeric, 0, "on purpose"});
+    });
+  } catch (const Exception& e) {
+    code = e.code();
+  }
+  c.expect_equal(code, Errc::numeric, "the run ends with the step's error");
+  const auto state = c.world().find_state(save).take();
+  c.require(state.has_value(), "the nodes have a state");
+  expect_pieces(c, *state, 20, "the nodes' state");
+  auto shared = save;
+  shared.local.clear();
+  c.expect(!c.world().find_state(shared).take().has_value(), "the shared folder has none");
+  c.world().barrier();  // rank 0 removes the folders
+}
+
 /// Any rank may ask for the end; all end at the same step, and the program goes on from there.
 TROUPE_MPI_CASE(stop_requests) {
   const SharedFolder folder(c);

@@ -198,6 +198,31 @@ Result<std::optional<SavedState>> find_near(const HostGroup& group, int node,
   return std::optional(SavedState(*found));
 }
 
+Result<FoundState> find_on_levels(const HostGroup& group, int node, const Generations& shared,
+                                  const std::optional<Generations>& near, std::int64_t wanted,
+                                  bool in_run) {
+  std::optional<SavedState> on_nodes;
+  if (near) {
+    auto found = find_near(group, node, *near, wanted, in_run);
+    if (!found) return found.error();
+    on_nodes = std::move(*found);
+  }
+  if (on_nodes) {
+    const auto steps = group.rank() == 0 ? shared.steps() : std::vector<std::int64_t>();
+    const auto newest = group.gather(steps.empty() ? -1 : steps.front()).front();
+    if (wanted >= 0 || on_nodes->step() >= newest) {
+      const bool both = std::find(steps.begin(), steps.end(), on_nodes->step()) != steps.end();
+      return FoundState{std::move(on_nodes), true, both};
+    }
+  }
+  auto found = find_state(group, shared, wanted, in_run);
+  if (!found && !(on_nodes && found.code() == Errc::io)) return found.error();
+  if (on_nodes && (!found.ok() || !*found || (*found)->step() < on_nodes->step()))
+    return FoundState{std::move(on_nodes), true, false};
+  const bool any = found->has_value();
+  return FoundState{std::move(*found), false, any};
+}
+
 namespace {
 
 /// A buffer straight from disk. nullopt: the entry is in no file.

@@ -47,6 +47,19 @@ Result<std::optional<SavedState>> find_near(const HostGroup& group, int node,
                                             const Generations& near, std::int64_t wanted,
                                             bool in_run);
 
+/// A saved state to go on from, and which levels have it.
+struct FoundState {
+  std::optional<SavedState> state = {};  ///< nullopt: nothing has been saved
+  bool on_nodes = false, on_disk = false;
+};
+
+/// The newest state that is good as a whole, or that of step `wanted`, of both levels: the nodes'
+/// folders (`near`; nullopt: there are none) and the shared one. Of the same step the nodes' is
+/// taken, which is nearer. All of the group call it, as find_near(). Errors: those of find_state().
+Result<FoundState> find_on_levels(const HostGroup& group, int node, const Generations& shared,
+                                  const std::optional<Generations>& near, std::int64_t wanted,
+                                  bool in_run);
+
 /// What has been loaded, and how it came.
 struct Loaded {
   std::uint64_t bytes = 0;

@@ -228,32 +228,12 @@ std::optional<std::int64_t> RunStates::restart() {
 }
 
 std::optional<SavedState> RunStates::find(std::int64_t wanted) {
-  const auto& members = core_->members();
-  auto& history = core_->history();
-  std::optional<SavedState> on_nodes;
-  if (const auto folder = near_.states(states_)) {
-    auto found = find_near(members, core_->mpi().node(), *folder, wanted, true);
-    if (!found) throw CollectiveException(found.error());
-    on_nodes = std::move(*found);
-  }
-  if (on_nodes) {
-    const auto steps = members.rank() == 0 ? states_.steps() : std::vector<std::int64_t>();
-    const auto newest = members.gather(steps.empty() ? -1 : steps.front()).front();
-    if (wanted >= 0 || on_nodes->step() >= newest) {
-      history.from_nodes = on_nodes->step();
-      if (std::find(steps.begin(), steps.end(), on_nodes->step()) != steps.end())
-        history.from_disk = on_nodes->step();
-      return on_nodes;
-    }
-  }
-  auto found = find_state(members, states_, wanted, true);
-  if (!found && !(on_nodes && found.code() == Errc::io)) throw CollectiveException(found.error());
-  if (on_nodes && (!found.ok() || !*found || (*found)->step() < on_nodes->step())) {
-    history.from_nodes = on_nodes->step();
-    return on_nodes;
-  }
-  if (*found) history.from_disk = (*found)->step();
-  return *found;
+  auto found = find_on_levels(core_->members(), core_->mpi().node(), states_, near_.states(states_),
+                              wanted, true);
+  if (!found) throw CollectiveException(found.error());
+  if (found->on_nodes) core_->history().from_nodes = found->state->step();
+  if (found->on_disk) core_->history().from_disk = found->state->step();
+  return std::move(found->state);
 }
 
 Result<void> RunStates::load(const SavedState& state) {
