@@ -105,6 +105,14 @@ class Device {
     std::memcpy(op.pattern, &value, sizeof value);
     return detail::submit(submitter(), op);
   }
+  /// Sets the first element of `result` to a number that tells the contents of `source` apart (see
+  /// memory::Digest): the same for the same bytes on any rank and engine, another one if only one
+  /// word of 8 bytes differs, and if more do with a probability of 1 - 2^-64.
+  template <Element T>
+  Future<void> digest(const GpuRef<T>& source, const GpuRef<std::uint64_t>& result) const {
+    return detail::submit(submitter(),
+                          memory::Digest{dtype_of<T>, source.operand(), result.operand()});
+  }
   /// Copies all of `source` (device to device).
   template <Element T>
   Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) const {
@@ -249,6 +257,14 @@ class Device {
   Future<void> inject(memory::FaultKind kind) const {
     return detail::submit(submitter(), memory::Fault{{}, kind, 0});
   }
+  /// Changes one bit of `memory`, counted from its first byte on, as broken hardware might: for
+  /// tests and drills.
+  template <Element T>
+  Future<void> flip(const GpuRef<T>& memory, std::uint64_t bit) const {
+    return detail::submit(submitter(), memory::Flip{dtype_of<T>, bit, memory.operand()});
+  }
+  /// Lets this rank's GPU compute wrong numbers, which nothing tells of: for tests and drills.
+  void inject(SilentFault fault) const;
   /// Has this rank's GPU say something of its health, which is then dealt with as what it says by
   /// itself: for tests and drills. HealthEvent::rank does not matter.
   void inject_health(const HealthEvent& event) const;

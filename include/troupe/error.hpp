@@ -32,6 +32,7 @@ enum class Errc : std::uint8_t {
   budget_exhausted,  ///< more restarts than the budget allows
   requeue,           ///< the run was asked to stop, and has; it goes on from disk when run again
   io,                ///< a file or an operating-system call failed
+  corrupt,           ///< numbers are wrong that the program has computed right: see verify
   internal           ///< troupe broke its own rules: please report
 };
 

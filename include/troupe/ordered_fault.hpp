@@ -15,11 +15,13 @@ namespace troupe {
 /// this order it has the kind, when it strikes (an iteration, or a phase of a recovery), and the
 /// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing. With
 /// the kinds of RankDeath (rank, node, stop) the rank's own process is struck (--on-rank-loss
-/// respawn).
+/// respawn). With those of SilentFault (flip, flip-result, sick-gpu) numbers are wrong, and nothing
+/// else.
 struct OrderedFault {
   memory::FaultKind kind{};
   bool failing_gpu = false;
   std::optional<RankDeath> death{};
+  std::optional<SilentFault> silent{};
   std::int64_t iteration = -1;  ///< -1: in `phase`
   std::string phase{};          ///< as World::inject_in_phase has it
   int rank = 0;

@@ -41,3 +41,22 @@ constexpr std::optional<FaultKind> fault_kind(std::string_view name) noexcept {
 }
 
 }  // namespace troupe::memory
+
+namespace troupe {
+
+/// Faults that no hardware and no driver tells of: numbers are wrong from then on.
+enum class SilentFault : std::uint8_t {
+  flip,         ///< once: a bit of the state of the run (Checkpoint::add), behind the step
+  flip_result,  ///< once: a bit of what the next operation of a library writes
+  sick_gpu,     ///< from then on: the last bit of what each seventh operation of a library writes
+  stray_write  ///< once: a bit of memory that is guarded (--check writes), by a command that is not
+               ///< to write it
+};
+inline constexpr SilentFault kSilentFaults[] = {SilentFault::flip, SilentFault::flip_result,
+                                                SilentFault::sick_gpu, SilentFault::stray_write};
+constexpr std::string_view to_string(SilentFault fault) noexcept {
+  constexpr std::string_view kNames[] = {"flip", "flip-result", "sick-gpu", "stray-write"};
+  return kNames[static_cast<std::size_t>(fault)];
+}
+
+}  // namespace troupe

@@ -50,6 +50,68 @@ struct Copy {
   }
 };
 
+/// A number that tells contents apart, of any dtype and length: see Device::digest().
+///
+/// The range is read as words w_0, w_1, … of 8 bytes, the lowest byte first, the last one filled up
+/// with zeros. result = mix(bytes) + sum of mix(w_i + (i + 1) * 0x9e3779b97f4a7c15), modulo 2^64,
+/// where mix is the 64-bit finalizer of MurmurHash3 (A. Appleby, 2011) with shifts by 32. For each
+/// place mix is one-to-one: contents that differ in one word only always have different digests.
+struct Digest {
+  static constexpr std::string_view kName = "memory.digest";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
+
+  OpDType dtype;
+  Operand source;
+  Operand result;  ///< 8 bytes of device memory, at a multiple of 8
+
+  static constexpr std::array kOperands{read("source", &Digest::source),
+                                        write("result", &Digest::result)};
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return 8; }
+
+  /// mix() above.
+  static constexpr std::uint64_t mix(std::uint64_t word) noexcept {
+    word ^= word >> 32;
+    word *= 0xff51'afd7'ed55'8ccdu;
+    word ^= word >> 32;
+    word *= 0xc4ce'b9fe'1a85'ec53u;
+    return word ^ word >> 32;
+  }
+  static constexpr std::uint64_t kPlace = 0x9e37'79b9'7f4a'7c15u;
+};
+
+/// Changes one bit of device memory, as broken hardware might: for tests and drills.
+struct Flip {
+  static constexpr std::string_view kName = "memory.flip";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.capturable = true};
+
+  OpDType dtype;
+  std::uint64_t bit = 0;  ///< bit `bit % 8` of byte `bit / 8` of the range
+  Operand range;
+
+  static constexpr std::array kOperands{update("range", &Flip::range)};
+  Result<void> check() const;
+};
+
+/// The same without a word that it writes, as a kernel that goes beyond its operands: for tests and
+/// drills.
+struct StrayWrite {
+  static constexpr std::string_view kName = "memory.stray_write";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  std::uint64_t bit = 0;  ///< as Flip has it
+  Operand range;
+
+  static constexpr std::array kOperands{read("range", &StrayWrite::range)};
+  Result<void> check() const;
+};
+
 /// Does nothing: completes when the device host reaches it in program order.
 struct Nop {
   static constexpr std::string_view kName = "memory.nop";

@@ -16,7 +16,8 @@ Directive default_decider(const Error& error) {
     case Errc::stopped:
     case Errc::world_reformed:
     case Errc::peer_lost:
-    case Errc::io: return Directive::resume;
+    case Errc::io:
+    case Errc::corrupt: return Directive::resume;
     case Errc::device_lost: return Directive::restart;
     case Errc::device_failed: return Directive::stop;
     case Errc::budget_exhausted:

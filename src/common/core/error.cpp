@@ -24,6 +24,7 @@ std::string_view to_string(Errc code) noexcept {
     case Errc::budget_exhausted: return "budget_exhausted";
     case Errc::requeue: return "requeue";
     case Errc::io: return "io";
+    case Errc::corrupt: return "corrupt";
     case Errc::internal: return "internal";
   }
   return "unknown";

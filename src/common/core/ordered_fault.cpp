@@ -26,6 +26,13 @@ std::optional<RankDeath> rank_death(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<SilentFault> silent_fault(std::string_view name) {
+  for (const auto fault : kSilentFaults) {
+    if (name == to_string(fault)) return fault;
+  }
+  return std::nullopt;
+}
+
 Result<OrderedFault> parse_fault(const std::string& text) {
   const auto wrong = [&](const std::string& why) {
     return Error{Errc::invalid, 0,
@@ -38,17 +45,19 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   const auto kind = memory::fault_kind(name);
   fault.failing_gpu = name == "failing-gpu";
   fault.death = rank_death(name);
-  if (!kind && !fault.failing_gpu && !fault.death) {
+  fault.silent = silent_fault(name);
+  if (!kind && !fault.failing_gpu && !fault.death && !fault.silent) {
     return wrong(
         fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, rank, "
-                    "node, stop, illegal-address, trap, assert, misaligned)",
+                    "node, stop, flip, flip-result, sick-gpu, stray-write, illegal-address, trap, "
+                    "assert, misaligned)",
                     name));
   }
   if (kind) fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
   if (std::find(std::begin(kRecoveryPhases), std::end(kRecoveryPhases), when) !=
       std::end(kRecoveryPhases)) {
-    if (fault.failing_gpu) return wrong("failing-gpu comes in an iteration");
+    if (fault.failing_gpu || fault.silent) return wrong(name + " comes in an iteration");
     fault.phase = when;
   } else if (!whole_number(when, fault.iteration) || fault.iteration < 0) {
     return wrong(fmt::format("'{}' is neither an iteration nor a phase ({})", when,
@@ -71,8 +80,9 @@ OptionSpec fault_option() {
       "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
       "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
       "failing-gpu: the GPU says that it is failing; or the rank's process: rank (it is killed), "
-      "node (with all of its place), stop (it is stopped); ITER: an iteration, or a phase of "
-      "recovery"};
+      "node (with all of its place), stop (it is stopped); or wrong numbers: flip (a bit of the "
+      "state), flip-result (of the next result), sick-gpu (each seventh result), stray-write (into "
+      "memory that --check writes guards); ITER: an iteration, or a phase of recovery"};
   option.shapes_result = false;
   return option;
 }

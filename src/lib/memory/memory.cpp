@@ -23,6 +23,35 @@ Result<void> Copy::check() const {
       .result();
 }
 
+Result<void> Digest::check() const {
+  return checker(*this)
+      .require(source.present() && result.present(), "an operand is missing")
+      .require(result.bytes >= 8 && result.offset % 8 == 0, "the result has no room for a u64")
+      .require((source.region & kPinnedRegion) == 0 && (result.region & kPinnedRegion) == 0,
+               "both sides must be device memory")
+      .result();
+}
+
+namespace {
+
+/// For a command that changes one bit.
+template <class Op>
+Result<void> check_bit(const Op& op) {
+  return checker(op)
+      .require(op.range.present() && (op.range.region & kPinnedRegion) == 0, "the range is missing")
+      .require(op.bit / 8 < op.range.bytes, "the bit lies beyond the range")
+      .result();
+}
+
+}  // namespace
+
+Result<void> Flip::check() const {
+  return check_bit(*this);
+}
+Result<void> StrayWrite::check() const {
+  return check_bit(*this);
+}
+
 Result<void> Fence::check() const {
   return checker(*this).require(range.present(), "the range is missing").result();
 }
@@ -44,8 +73,9 @@ Result<void> LibraryFault::check() const {
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Fill>,   &info_of<Copy>,  &info_of<Nop>,
-                                   &info_of<Fence>,  &info_of<Fault>, &info_of<LibraryFault>,
+  static constexpr std::array kAll{&info_of<Fill>,   &info_of<Copy>,       &info_of<Digest>,
+                                   &info_of<Flip>,   &info_of<StrayWrite>, &info_of<Nop>,
+                                   &info_of<Fence>,  &info_of<Fault>,      &info_of<LibraryFault>,
                                    &info_of<Prepare>};
   return kAll;
 }

@@ -17,11 +17,28 @@ void fill(std::byte* destination, std::uint64_t count, const std::uint8_t* patte
   std::fill_n(elements, count, element);
 }
 
-class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy> {
+std::uint64_t digest(const std::byte* data, std::uint64_t bytes) {
+  using memory::Digest;
+  std::uint64_t sum = Digest::mix(bytes), place = Digest::kPlace, word = 0;
+  for (; bytes >= sizeof word; bytes -= sizeof word, data += sizeof word, place += Digest::kPlace) {
+    std::memcpy(&word, data, sizeof word);
+    sum += Digest::mix(word + place);
+  }
+  if (bytes == 0) return sum;
+  word = 0;
+  std::memcpy(&word, data, bytes);
+  return sum + Digest::mix(word + place);
+}
+
+class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::Digest,
+                                          memory::Flip, memory::StrayWrite> {
  public:
   explicit Memory(Services& services) : services_(services) {}
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
+  Result<void> run(const memory::Digest& op, const Call& call);
+  Result<void> run(const memory::Flip& op, const Call& call);
+  Result<void> run(const memory::StrayWrite& op, const Call& call);
 
  private:
   Services& services_;
@@ -44,6 +61,22 @@ Result<void> Memory::run(const memory::Copy& op, const Call& call) {
                                  destination = call.at(op.destination)] {
     if (bytes != 0) std::memmove(destination, source, bytes);
   });
+}
+
+Result<void> Memory::run(const memory::Digest& op, const Call& call) {
+  return services_.submit(
+      call, [bytes = op.source.bytes, source = call.at(op.source),
+             result = call.at<std::uint64_t>(op.result)] { *result = digest(source, bytes); });
+}
+
+Result<void> Memory::run(const memory::Flip& op, const Call& call) {
+  return services_.submit(call, [bit = op.bit, range = call.at(op.range)] {
+    range[bit / 8] ^= std::byte{1} << bit % 8;
+  });
+}
+
+Result<void> Memory::run(const memory::StrayWrite& op, const Call& call) {
+  return run(memory::Flip{op.dtype, op.bit, op.range}, call);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/memory/memory_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
@@ -16,12 +17,16 @@ cudaMemcpyKind kind_of(const memory::Copy& op) {
 }
 
 /// The engine of a lane that moves memory.
-class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy> {
+class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::Digest,
+                                          memory::Flip, memory::StrayWrite> {
  public:
   explicit Memory(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
+  Result<void> run(const memory::Digest& op, const Call& call);
+  Result<void> run(const memory::Flip& op, const Call& call);
+  Result<void> run(const memory::StrayWrite& op, const Call& call);
 
  private:
   Services& services_;
@@ -33,6 +38,7 @@ Result<void> Memory::open(Queue queue) {
   WarmUp warm_up(services_, queue);
   const auto x = WarmUp::part(1), y = WarmUp::part(2);
   if (queue.lane == Lane::memory) {
+    TROUPE_CUDA_TRY(kernels::load_memory());
     TROUPE_CUDA_PROPAGATE(run(memory::Fill{DType::f64, 64, {}, x}, warm_up.call()));
     return run(memory::Copy{DType::f64, x, y}, warm_up.call());
   }
@@ -55,6 +61,21 @@ Result<void> Memory::run(const memory::Copy& op, const Call& call) {
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.destination), call.at(op.source), op.source.bytes,
                                   kind_of(op), services_.stream(call.queue())));
   return {};
+}
+
+Result<void> Memory::run(const memory::Digest& op, const Call& call) {
+  TROUPE_CUDA_TRY(kernels::digest(services_.launch(call.queue()), call.at(op.source),
+                                  op.source.bytes, call.at<std::uint64_t>(op.result)));
+  return {};
+}
+
+Result<void> Memory::run(const memory::Flip& op, const Call& call) {
+  TROUPE_CUDA_TRY(kernels::flip(services_.launch(call.queue()), call.at(op.range), op.bit));
+  return {};
+}
+
+Result<void> Memory::run(const memory::StrayWrite& op, const Call& call) {
+  return run(memory::Flip{op.dtype, op.bit, op.range}, call);
 }
 
 }  // namespace

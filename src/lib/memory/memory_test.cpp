@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <complex>
+#include <random>
+#include <set>
 
 #include "bad_arguments.hpp"
 
@@ -102,6 +105,84 @@ TEST(Copies, OfNothingAreFine) {
   EXPECT_TRUE(device().fill(empty, 1.0).wait().ok());
 }
 
+/// The digest as memory::Digest defines it.
+std::uint64_t digest_of(std::span<const std::uint8_t> bytes) {
+  auto sum = memory::Digest::mix(bytes.size());
+  for (std::size_t i = 0; 8 * i < bytes.size(); ++i) {
+    std::uint64_t word = 0;
+    for (std::size_t k = 8 * i; k < std::min(8 * i + 8, bytes.size()); ++k)
+      word |= std::uint64_t{bytes[k]} << 8 * (k % 8);
+    sum += memory::Digest::mix(word + (i + 1) * memory::Digest::kPlace);
+  }
+  return sum;
+}
+std::uint64_t digest_there(const GpuRef<std::uint8_t>& bytes) {
+  const auto result = device().alloc<std::uint64_t>(1);
+  device().digest(bytes, result);
+  return device().download(result)[0];
+}
+
+TEST(Digests, AreTheSumOfTheirWords) {
+  const auto bytes = random_bytes(1'000'100, 11);
+  const auto whole = device().alloc<std::uint8_t>(std::ssize(bytes));
+  device().upload<std::uint8_t>(bytes, whole);
+  for (const std::int64_t first : {0, 1, 8, 24}) {
+    for (const std::int64_t length : {0, 1, 7, 8, 9, 16, 17, 255, 4096, 1'000'003}) {
+      const std::span part(bytes.data() + first, static_cast<std::size_t>(length));
+      EXPECT_EQ(digest_there(whole.slice(first, length)), digest_of(part))
+          << length << " bytes from " << first << " on";
+    }
+  }
+}
+
+TEST(Digests, OfOtherContentsAreOthers) {
+  const auto bytes = random_bytes(4099, 12);
+  const auto buffer = device().alloc<std::uint8_t>(std::ssize(bytes));
+  std::set<std::uint64_t> seen;
+  const auto look = [&](std::span<const std::uint8_t> contents) {
+    device().upload<std::uint8_t>(contents, buffer);
+    EXPECT_TRUE(seen.insert(digest_there(buffer)).second);
+  };
+  look(bytes);
+  std::mt19937 random(13);
+  for (int round = 0; round < 200; ++round) {
+    auto other = bytes;
+    other[random() % other.size()] ^= static_cast<std::uint8_t>(1u << random() % 8);
+    device().upload<std::uint8_t>(other, buffer);
+    seen.insert(digest_there(buffer));
+    EXPECT_NE(digest_there(buffer), *seen.find(digest_of(bytes)));
+  }
+  auto signs = bytes;  // of two doubles
+  signs[7] ^= 0x80, signs[15] ^= 0x80;
+  look(signs);
+  auto swapped = bytes;
+  std::swap_ranges(swapped.begin(), swapped.begin() + 8, swapped.begin() + 8);
+  look(swapped);
+}
+
+TEST(Digests, OfAllElementsComeFromTheirBytes) {
+  const std::vector<double> values(1000, 0.1);
+  const auto x = put(values);
+  const auto result = device().alloc<std::uint64_t>(1);
+  device().digest(x, result);
+  EXPECT_EQ(device().download(result)[0],
+            digest_of({reinterpret_cast<const std::uint8_t*>(values.data()), 8 * values.size()}));
+}
+
+TEST(Flips, ChangeOneBit) {
+  const auto bytes = random_bytes(1001, 14);
+  const auto buffer = device().alloc<std::uint8_t>(std::ssize(bytes));
+  device().upload<std::uint8_t>(bytes, buffer);
+  for (const std::uint64_t bit : {0u, 13u, 4000u, 8007u}) {
+    device().flip(buffer, bit);
+    auto expected = bytes;
+    expected[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    EXPECT_TRUE(device().download(buffer) == expected) << bit;
+    device().flip(buffer, bit);
+  }
+  EXPECT_TRUE(device().download(buffer) == bytes);
+}
+
 TEST(Allocation, RangesDoNotOverlapAndAreReused) {
   const auto held = device().bytes_held();
   for (int round = 0; round < 20; ++round) {
@@ -159,6 +240,14 @@ TEST_F(BadArguments, OfMemory) {
   expect_refused(Copy{DType::f64, x, absent});
   const auto a = device().pinned<double>(16), b = device().pinned<double>(16);
   expect_refused(Copy{DType::f64, a.operand(), b.operand()});
+  expect_refused(Digest{DType::f64, x, absent});
+  expect_refused(Digest{DType::f64, absent, x});
+  expect_refused(Digest{DType::f64, a.operand(), x});
+  auto narrow = x;
+  narrow.bytes = 4;
+  expect_refused(Digest{DType::f64, x, narrow});
+  expect_refused(Flip{DType::f64, 8 * x.bytes, x});
+  expect_refused(Flip{DType::f64, 0, absent});
   expect_refused(Fault{{}, static_cast<FaultKind>(99), 0});
 }
 

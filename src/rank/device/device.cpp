@@ -47,6 +47,9 @@ Result<std::vector<MemoryUse>> Device::memory_use() const {
 Result<GpuHealth> Device::health() const {
   return core_->health();
 }
+void Device::inject(SilentFault fault) const {
+  core_->silent_faults().order(fault);
+}
 void Device::inject_health(const HealthEvent& event) const {
   core_->inject_health(event);
 }

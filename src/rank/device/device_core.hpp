@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -68,6 +69,12 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
   [[nodiscard]] Result<GpuHealth> health() const { return health_->health(); }
+  /// True: sequences run command by command, because somebody looks at each command.
+  [[nodiscard]] bool runs_singly() const noexcept {
+    return singly_.load(std::memory_order_relaxed) || silent_faults_.follows();
+  }
+  void run_singly(bool singly) noexcept { singly_ = singly; }
+  [[nodiscard]] SilentFaults& silent_faults() noexcept { return silent_faults_; }
   /// As if the GPU had said so; returns once it is heard.
   void inject_health(const HealthEvent& event);
   /// How often the GPU has said what of its health.
@@ -100,8 +107,11 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   DevicePools pools_;
   KernelModules modules_;
   IndexCheck index_check_{port_, port_};
+  SilentFaults silent_faults_;
+  std::atomic<bool> singly_ = false;
   ProgramCalls calls_{
-      port_, options_.check_indices ? static_cast<detail::Submitter&>(index_check_) : port_};
+      port_, options_.check_indices ? static_cast<detail::Submitter&>(index_check_) : port_,
+      silent_faults_};
 };
 
 }  // namespace troupe::rank_process

@@ -34,6 +34,7 @@ class BufferTable {
     bool dropped = false;         ///< no reference is left in this rank's program
     bool known = false;           ///< see Buffers::know()
     bool written = false;         ///< by a command submitted since then
+    std::uint64_t writes = 0;     ///< commands submitted that write it
     bool of_run = false;          ///< it belongs to the checkpoint of the run that is under way
     DType dtype = DType::u8;      ///< of its elements
     std::uint32_t holds = 0;      ///< leases and transfers that keep it from being freed

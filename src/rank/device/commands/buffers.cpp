@@ -69,6 +69,19 @@ void Buffers::release(std::uint32_t buffer) {
   --shared_->buffers.at(buffer).holds;
 }
 
+std::vector<std::pair<std::uint32_t, Buffers::State>> Buffers::states() const {
+  std::vector<std::pair<std::uint32_t, State>> list;
+  const std::lock_guard lock(shared_->submissions);
+  for (std::uint32_t i = 0; i < shared_->buffers.size(); ++i) {
+    const auto& entry = shared_->buffers.at(i);
+    const auto generation = entry.generation.load(std::memory_order_acquire);
+    if (!entry.live || entry.dropped || !shared_->buffers.valid(i, generation)) continue;
+    list.emplace_back(i, State{entry.region, generation, entry.first_generation, entry.restores,
+                               entry.offset, entry.bytes, entry.writes});
+  }
+  return list;
+}
+
 void Buffers::forget_writes() {
   const std::lock_guard lock(shared_->submissions);
   for (std::uint32_t i = 0; i < shared_->buffers.size(); ++i) {

@@ -47,6 +47,19 @@ class Buffers {
   Result<void> hold(const Operand& range);
   void release(std::uint32_t buffer);
 
+  // For those who look for memory that nobody should have written.
+
+  /// A buffer, and how often its contents were to change: as long as all of this is the same they
+  /// must not.
+  struct State {
+    std::uint32_t region = 0, generation = 0, first_generation = 0, restores = 0;
+    std::uint64_t offset = 0, bytes = 0;
+    std::uint64_t writes = 0;  ///< commands that were to write it
+    bool operator==(const State&) const = default;
+  };
+  /// All buffers that are in use and whose contents are there, ascending.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, State>> states() const;
+
   // For the rehearsal of a run: which buffers its steps write.
 
   struct Written {

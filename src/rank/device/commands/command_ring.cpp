@@ -103,6 +103,7 @@ void CommandRing::note_use(TicketTable::Slot& slot, std::uint64_t ticket, const 
     auto& entry = shared_->buffers.at(operand.buffer);
     entry.uses.raise();
     entry.written = entry.written || (access != Access::read && entry.known);
+    entry.writes += access != Access::read ? 1 : 0;
     tickets.add_named(slot, operand.buffer, access != Access::read);
   }
 }

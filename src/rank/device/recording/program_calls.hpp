@@ -5,6 +5,7 @@
 #include <troupe/lib/submit.hpp>
 
 #include "rank/device/recording/recorder.hpp"
+#include "rank/device/recording/silent_faults.hpp"
 
 namespace troupe::rank_process {
 
@@ -13,12 +14,15 @@ namespace troupe::rank_process {
 /// thread.
 class ProgramCalls final : public detail::Submitter {
  public:
-  /// `device` takes what is not recorded. Both outlive this.
-  ProgramCalls(const CommandPort& port, detail::Submitter& device)
-      : port_(&port), device_(&device) {}
+  /// `device` takes what is not recorded. All outlive this.
+  ProgramCalls(const CommandPort& port, detail::Submitter& device, SilentFaults& faults)
+      : port_(&port), device_(&device), faults_(&faults) {}
 
   Future<void> submit(const detail::CommandView& command) override {
-    return target().submit(command);
+    auto future = target().submit(command);
+    if (faults_->follows()) [[unlikely]]
+      faults_->after(command, target());
+    return future;
   }
   Future<void> refuse(Error error) override { return target().refuse(std::move(error)); }
   Future<void> refuse_collective(Error error, const detail::Scope& scope) override {
@@ -41,6 +45,7 @@ class ProgramCalls final : public detail::Submitter {
 
   const CommandPort* port_;
   detail::Submitter* device_;
+  SilentFaults* faults_;
 };
 
 }  // namespace troupe::rank_process

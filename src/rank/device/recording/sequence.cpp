@@ -168,6 +168,26 @@ Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, 
   return detail::submit(submitter, op, parts, scope);
 }
 
+/// Submits the commands of a sequence one by one, in its place.
+Future<void> run_singly(rank_process::DeviceCore& core, const rank_process::Recording& recording,
+                        std::span<const sequence::Patch> patches) {
+  std::vector<Future<void>> futures;
+  wire::Command command;
+  for (const auto& record : patched(recording.records, patches)) {
+    if (auto decoded = command.decode(record); !decoded) return core.port().refuse(decoded.error());
+    const std::span op(command.op(), command.info().bytes);
+    if (!command.info().traits.collective) {
+      futures.push_back(
+          core.submitter().submit(detail::CommandView(command.info(), op, command.parts())));
+      continue;
+    }
+    const auto world = core.collectives();
+    futures.push_back(world.submitter->submit(detail::CommandView(
+        command.info(), op, command.parts(), {world.epoch, recording.communicator})));
+  }
+  return when_all(std::move(futures));
+}
+
 void branch(const Device& device, const GpuRef<std::int32_t>& flag, bool again,
             const std::function<void()>& calls) {
   auto* const recorder = rank_process::Recorder::of(device.core().port());
@@ -199,6 +219,8 @@ Future<void> Sequence::run(std::span<const ParameterValue> values) const {
     });
     return recorder->add(part);
   }
+  if (state_->core->runs_singly() && !recording.branches)
+    return run_singly(*state_->core, recording, *patches);
   sequence::Run op;
   op.number = state_->number;
   op.commands = recording.records.size();
