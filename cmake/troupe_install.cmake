@@ -55,7 +55,8 @@ install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch script
         DESTINATION share/troupe/slurm)
 install(PROGRAMS scripts/scaling.sh DESTINATION share/troupe)
 install(PROGRAMS scripts/troupe-run DESTINATION bin)
-install(FILES scripts/slurm/env.sh scripts/slurm/sweep.sh scripts/slurm/scaling_report.py DESTINATION share/troupe/slurm)
+install(FILES scripts/slurm/env.sh scripts/slurm/burn_in.sh scripts/slurm/sweep.sh scripts/slurm/scaling_report.py
+        DESTINATION share/troupe/slurm)
 
 install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe:: DESTINATION lib/cmake/troupe)
 configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake

@@ -66,7 +66,7 @@ void add_device(RankFacts& facts, const Result<DeviceInfo>& device);
 /// empty folder is none. All ranks call it.
 void look_at_folder(const LaunchedJob& job, const std::string& folder, RankFacts& facts);
 
-/// Whether this rank can write states into its node's folder, or where a run makes it. Sets
+/// Tries to write into this rank's node's folder of states, or where a run makes it. Sets
 /// near_error, near_made_in and near_free; an empty folder is none.
 void look_at_near_folder(const std::string& folder, RankFacts& facts);
 

@@ -5,6 +5,8 @@
 
 #include <troupe/troupe.hpp>
 
+#include "burn_in.hpp"
+#include "burn_in_verdicts.hpp"
 #include "facts.hpp"
 #include "report_file.hpp"
 #include "verdicts.hpp"
@@ -23,9 +25,17 @@ class Report {
     std::printf("%s\n", line_of(finding).c_str());
     std::fflush(stdout);
   }
+  /// Facts that go to the file beside the checks.
+  void add(const char* name, nlohmann::json facts) { facts_[name] = std::move(facts); }
   [[nodiscard]] bool failed() const {
     return std::any_of(findings_.begin(), findings_.end(),
                        [](const auto& f) { return f.verdict == Verdict::failed; });
+  }
+  /// The last line, which scripts read.
+  void end(const std::string& line) const {
+    if (!speaks_) return;
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
   }
   /// Why the file cannot be written; empty: it is, or none is named.
   [[nodiscard]] std::string write(const std::string& file) const {
@@ -43,11 +53,14 @@ class Report {
                         {"found", found},
                         {"remedy", remedy}});
     }
-    return {{"app", "troupe-info"}, {"failed", failed()}, {"checks", checks}};
+    nlohmann::json all = {{"app", "troupe-info"}, {"failed", failed()}, {"checks", checks}};
+    all.update(facts_);
+    return all;
   }
 
   bool speaks_;
   std::vector<Finding> findings_;
+  nlohmann::json facts_ = nlohmann::json::object();
 };
 
 std::vector<RankFacts> gather(const LaunchedJob& job, const RankFacts& facts) {
@@ -57,9 +70,30 @@ std::vector<RankFacts> gather(const LaunchedJob& job, const RankFacts& facts) {
   return all;
 }
 
+/// A burn-in that is asked for, and the line that it ends with.
+struct LoadOrder {
+  std::chrono::nanoseconds time{0};  ///< 0: none
+  std::vector<OrderedFault> faults;
+  std::string last_line = "burn-in: not run";
+};
+
+void put_under_load(Runtime& runtime, const LaunchedJob& job, const RankFacts& facts,
+                    LoadOrder& load, Report& report) {
+  try {
+    const auto ranks = burn_in(runtime, job, facts, load.time, load.faults);
+    const auto verdicts = judge_burn_in(ranks);
+    for (const auto& judged : verdicts) report.add(judged.finding);
+    const auto bad = bad_hosts(verdicts, ranks);
+    report.add("burn_in", {{"bad_hosts", bad}, {"ranks", ranks}});
+    load.last_line = line_of_hosts(bad);
+  } catch (const CollectiveException& e) {
+    report.add({"burn-in", Verdict::failed, e.error().to_string(), "another --fault"});
+  }
+}
+
 /// The checks of a world that is formed, or one line that says why it is not.
 void try_world(int argc, char** argv, const Config& config, const LaunchedJob& job, Report& report,
-               RankFacts& facts) {
+               RankFacts& facts, LoadOrder& load) {
   const auto say = [&](const std::string& check, const std::string& wrong, const std::string& well,
                        Verdict otherwise, const std::string& remedy) {
     report.add(judge_told(check, job.gather_text(wrong), well, otherwise, remedy));
@@ -79,6 +113,7 @@ void try_world(int argc, char** argv, const Config& config, const LaunchedJob& j
           "allows");
     say("health", look_at_health(runtime.device()), "no GPU says anything against itself",
         Verdict::warning, "have the GPU reset or the node drained (nvidia-smi -q)");
+    if (load.time.count() > 0) put_under_load(runtime, job, facts, load, report);
     for (const auto& library : runtime.device().libraries()) {
       for (const auto& loaded : library.stands_on) facts.versions[loaded.name] = loaded.version;
     }
@@ -122,6 +157,14 @@ int look_over(int argc, char** argv, const Config& config) {
     if (job.rank() == 0) std::fprintf(stderr, "troupe-info: %s\n", refused.c_str());
     return kExitUsage;
   }
+  LoadOrder load;
+  load.time = config.duration("burn-in");
+  auto faults = faults_of_burn_in(config, job.size());
+  if (!faults.ok()) {
+    if (job.rank() == 0) std::fprintf(stderr, "troupe-info: %s\n", faults.error().message.c_str());
+    return kExitUsage;
+  }
+  load.faults = std::move(*faults);
   auto facts = facts_of(job);
   Report report(job.rank() == 0 && !repeats_another(facts, job));
   const Wants wants{.pinned_bytes = config.bytes("pinned-pool"),
@@ -144,7 +187,7 @@ int look_over(int argc, char** argv, const Config& config) {
   if (devices.verdict == Verdict::failed || memory.verdict == Verdict::failed) {
     report.add({"world", Verdict::failed, "not tried, and with it no all_reduce", "see above"});
   } else {
-    try_world(argc, argv, config, job, report, facts);
+    try_world(argc, argv, config, job, report, facts, load);
     ranks = gather(job, facts);
   }
   report.add(judge_versions(ranks));
@@ -152,6 +195,7 @@ int look_over(int argc, char** argv, const Config& config) {
   written = job.gather_text(written).front();
   if (!written.empty() && job.rank() == 0)
     std::fprintf(stderr, "troupe-info: %s\n", written.c_str());
+  if (load.time.count() > 0) report.end(load.last_line);
   return report.failed() || !written.empty() ? kExitFailure : kExitSuccess;
 }
 

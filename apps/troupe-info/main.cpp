@@ -14,6 +14,7 @@
 #include <troupe/lib/operations.hpp>
 #include <troupe/troupe.hpp>
 
+#include "burn_in.hpp"
 #include "health.hpp"
 #include "libraries.hpp"
 #include "look_over.hpp"
@@ -191,10 +192,14 @@ const std::vector<troupe::OptionSpec> kOptions = {
     {"check",
      troupe::OptionType::list,
      "none",
-     "none|job|collectives,indices",
+     "none|job|collectives,indices,writes",
      "job, or --check alone: looks the job over before it runs, a line for each check; the others "
      "as in all programs",
-     {"none", "job", "collectives", "indices"}},
+     {"none", "job", "collectives", "indices", "writes"}},
+    {"burn-in", troupe::OptionType::duration, "0", "TIME",
+     "as --check, and puts the devices under load for about this long: tests memory and products, "
+     "compares rates between ranks; 0: no load"},
+    troupe::fault_option(),
     {"operations", troupe::OptionType::flag, "off", "",
      "only the table of operations: which dtypes each engine computes them in"},
     {"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}};
@@ -230,7 +235,8 @@ int main(int argc, char** argv) {
       config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
   const auto wants_check = [&] {
     const auto& checks = config->list("check");
-    return std::find(checks.begin(), checks.end(), "job") != checks.end();
+    return std::find(checks.begin(), checks.end(), "job") != checks.end() ||
+           config->duration("burn-in").count() > 0;
   };
   if (config.ok() && !asks && wants_check()) {
     auto more = info::arguments_of_check(count, arguments.data(), *config);
@@ -242,5 +248,8 @@ int main(int argc, char** argv) {
                         "Shows what a job has to work with: ranks, hosts, devices, binding, "
                         "versions, operations; or looks it over before it runs.",
                         kOptions};
-  return run_program(count, arguments.data(), program, info::run);
+  return run_program(count, arguments.data(), program, info::run, [](const Config& parsed) {
+    const auto faults = info::faults_of_burn_in(parsed, 1);
+    return faults.ok() ? Result<void>() : Result<void>(faults.error());
+  });
 }

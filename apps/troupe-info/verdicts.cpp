@@ -33,12 +33,6 @@ std::vector<const RankFacts*> which(const std::vector<RankFacts>& ranks,
   return found;
 }
 
-/// " (and 3 more ranks)"; empty: there are no others.
-std::string and_more(std::size_t count) {
-  if (count <= 1) return {};
-  return fmt::format(" (and {} more rank{})", count - 1, count == 2 ? "" : "s");
-}
-
 std::string list_of(const std::vector<int>& cores) {
   std::string text;
   for (std::size_t first = 0; first < cores.size();) {
@@ -388,6 +382,11 @@ Finding judge_told(const std::string& check, const std::vector<std::string>& tol
           fmt::format("rank {}{}: {}", wrong - told.begin(),
                       and_more(static_cast<std::size_t>(count)), *wrong),
           remedy};
+}
+
+std::string and_more(std::size_t count) {
+  if (count <= 1) return {};
+  return fmt::format(" (and {} more rank{})", count - 1, count == 2 ? "" : "s");
 }
 
 std::string_view to_string(Verdict verdict) {

@@ -51,7 +51,7 @@ Finding judge_host_memory(const std::vector<RankFacts>& ranks, const Wants& want
 Finding judge_versions(const std::vector<RankFacts>& ranks);
 /// Whether all ranks can use one folder of saved states.
 Finding judge_folder(const std::vector<RankFacts>& ranks, const Wants& wants);
-/// Whether each rank can use its node's folder of states.
+/// Each rank can use its node's folder of states.
 Finding judge_near_folder(const std::vector<RankFacts>& ranks, const Wants& wants);
 
 /// What the ranks, in their order, tell of a check that they have made: nothing where all is well,
@@ -64,6 +64,8 @@ Finding judge_told(const std::string& check, const std::vector<std::string>& tol
 /// sockets, libraries and the program.
 std::uint64_t descriptors_for(std::uint64_t device_bytes, std::uint64_t slab_bytes);
 
+/// " (and 3 more ranks)"; empty: there are no others.
+std::string and_more(std::size_t count);
 std::string_view to_string(Verdict verdict);
 /// "warning  cores            rank 0 …; REMEDY", without its end.
 std::string line_of(const Finding& finding);

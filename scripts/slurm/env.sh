@@ -9,6 +9,7 @@
 #   TROUPE_JOB_LAUNCH_OPTIONS  more options for srun or mpirun, separated by spaces, for instance --gpu-bind=closest
 #   TROUPE_JOB_MAX_RESTARTS    how often one job may go back into the queue; default: 10
 #   TROUPE_JOB_SPARE_NODES     so many nodes of the job have no ranks, until a node is lost; default: 0
+#   TROUPE_JOB_BURN_IN         troupe.sbatch tests the nodes for so long before the program starts, for instance 60s; default: 0
 #   TROUPE_JOB_SCRIPTS         the folder of these scripts, should a job not find it by itself
 #
 # Settings of the programs themselves (TROUPE_ENGINE, TROUPE_CHECKPOINT_DIR, ...) reach the ranks as they are.
@@ -165,13 +166,15 @@ launch_command() {
 }
 
 # launch_by_troupe_run: what the launch command starts is started again where a node is lost, by troupe-run, which is
-# installed with the programs and lies beside this folder in the source tree. Sets lost_nodes to a file of their names.
+# installed with the programs and lies beside this folder in the source tree. Sets job_folder, which goes with the script, and
+# lost_nodes, a file in it: troupe-run leaves out the nodes that it names, and appends the lost ones.
 launch_by_troupe_run() {
   local run
   run=$(command -v troupe-run) || run=$(dirname "${BASH_SOURCE[0]}")/../troupe-run
   [[ -x $run ]] || die "there is no troupe-run beside the programs"
-  lost_nodes=$(mktemp)
-  trap 'rm -f "$lost_nodes"' EXIT
+  job_folder=$(mktemp -d)
+  trap 'rm -rf "$job_folder"' EXIT
+  lost_nodes=$job_folder/lost
   export TROUPE_JOB_LOST_NODES=$lost_nodes TROUPE_JOB_LAUNCHER=$launcher
   export TROUPE_ON_RANK_LOSS=${TROUPE_ON_RANK_LOSS:-stop}
   launch=("$run" "${launch[@]:1}" --)
@@ -187,6 +190,16 @@ forward_signal() {
   fi
 }
 
+# wait_for_step: until the process `step` has ended, and sets status to its exit status. A trap that sets interrupted to yes
+# ends `wait` early; the status of a child that has ended meanwhile is kept for the next one.
+wait_for_step() {
+  while
+    interrupted=no status=0
+    wait "$step" || status=$?
+    [[ $interrupted == yes ]]
+  do :; done
+}
+
 # run_step PROGRAM [OPTION...]: runs it by the launch command and returns its exit status, passing USR1 on meanwhile.
 run_step() {
   local status interrupted=no step=
@@ -194,12 +207,7 @@ run_step() {
   "${launch[@]}" "$@" &
   step=$!
   [[ $interrupted == no ]] || forward_signal
-  # A signal ends `wait` early; the status of a child that has ended meanwhile is kept for the next one.
-  while
-    interrupted=no status=0
-    wait "$step" || status=$?
-    [[ $interrupted == yes ]]
-  do :; done
+  wait_for_step
   trap - USR1
   return "$status"
 }
