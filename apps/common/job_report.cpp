@@ -46,6 +46,32 @@ std::string to_text(const std::vector<Recovery>& recoveries, std::string_view st
   return text;
 }
 
+nlohmann::json to_json(const std::vector<Corruption>& corruptions) {
+  auto list = nlohmann::json::array();
+  for (const auto& one : corruptions) {
+    list.push_back({{"found", std::string(to_string(one.found))},
+                    {"rank", one.rank},
+                    {"gpu", one.gpu},
+                    {"host", one.host},
+                    {"first_step", one.first_step},
+                    {"last_step", one.last_step},
+                    {"entry", one.entry},
+                    {"element", one.element},
+                    {"count", one.count},
+                    {"wrong", one.wrong},
+                    {"right", one.right},
+                    {"persistent", one.persistent}});
+  }
+  return list;
+}
+
+std::string to_text(const std::vector<Corruption>& corruptions) {
+  if (corruptions.empty()) return {};
+  auto text = fmt::format("Wrong numbers: {}\n", corruptions.size());
+  for (const auto& one : corruptions) text += "  " + in_words(one) + "\n";
+  return text;
+}
+
 std::vector<double> slowest_times(World& world, const std::vector<double>& mine,
                                   std::int64_t first) {
   std::vector<std::vector<double>> sent(static_cast<std::size_t>(world.size()));

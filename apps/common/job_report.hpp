@@ -20,6 +20,10 @@ nlohmann::json to_json(const std::vector<Recovery>& recoveries);
 /// How many, and a line for each. `step`: what the program calls an iteration.
 std::string to_text(const std::vector<Recovery>& recoveries, std::string_view step);
 
+nlohmann::json to_json(const std::vector<Corruption>& corruptions);
+/// A line for each; empty where there are none.
+std::string to_text(const std::vector<Corruption>& corruptions);
+
 /// What each step took the slowest rank, on rank 0, of those from `first` on. All ranks call it.
 std::vector<double> slowest_times(World& world, const std::vector<double>& mine,
                                   std::int64_t first);

@@ -171,6 +171,7 @@ void solve(Solve& solve) {
   report.final_ranks = world.size();
   report.final_epoch = world.epoch().value;
   report.recoveries = world.recoveries();
+  report.corruptions = world.corruptions();
   report.health = world.health_events();
   if (world.spectator()) return;  // the others have the result
   if (solve.stagnated()) return;

@@ -105,7 +105,7 @@ std::string to_text(const Report& r, const Options& options) {
     line("  rank {} {}: {} ({})", said.rank, said.failing ? "is failing" : "says", said.text,
          to_string(said.kind));
   }
-  return text;
+  return text + app::to_text(r.corruptions);
 }
 
 nlohmann::json to_json(const Report& r, const Options& options) {
@@ -156,6 +156,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
           {"epoch", r.final_epoch},
           {"history", history},
           {"recoveries", app::to_json(r.recoveries)},
+          {"corruptions", app::to_json(r.corruptions)},
           {"health", health},
           {"restarted_from", r.restarted_from},
           {"checkpoints", checkpoints}};

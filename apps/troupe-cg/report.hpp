@@ -44,6 +44,7 @@ struct Report {
   std::size_t element_bytes = 8;
   std::uint32_t final_epoch = 0;
   std::vector<Recovery> recoveries;
+  std::vector<Corruption> corruptions;
   std::vector<HealthEvent> health;   ///< what GPUs have said
   std::int64_t restarted_from = -1;  ///< the iteration of the saved state; -1: from the start
   std::vector<SavedCheckpoint> checkpoints;  ///< brought to disk

@@ -61,6 +61,7 @@ class Transforms {
     report.seconds = seconds_since(start);
     report.restarted_from = world_.restarted_from();
     report.recoveries = world_.recoveries();
+    report.corruptions = world_.corruptions();
     const auto held = world_.gather_values(device_.bytes_held());
     report.memory_bytes = *std::max_element(held.begin(), held.end());
     report.times = app::slowest_times(world_, times_, report.restarted_from);

@@ -51,7 +51,7 @@ std::string to_text(const Report& r, const Options& options) {
   text += fmt::format("Max error:    {:.3g}, of the spectrum {:.3g}\n", r.there_and_back.error,
                       r.spectrum.error);
   text += fmt::format("Result:       {}\n", r.right() ? "right" : "WRONG");
-  return text + app::to_text(r.recoveries, "run");
+  return text + app::to_text(r.recoveries, "run") + app::to_text(r.corruptions);
 }
 
 nlohmann::json to_json(const Report& r, const Options& options) {
@@ -79,6 +79,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"spectrum_error", r.spectrum.error},
                         {"spectrum_tolerance", r.spectrum.tolerance},
                         {"recoveries", app::to_json(r.recoveries)},
+                        {"corruptions", app::to_json(r.corruptions)},
                         {"devices", r.devices}};
   return report;
 }

@@ -30,6 +30,7 @@ struct Report {
   Judgement there_and_back;          ///< of the array after all runs
   Judgement spectrum;                ///< of one more transform
   std::vector<Recovery> recoveries;
+  std::vector<Corruption> corruptions;
 
   [[nodiscard]] bool right() const { return there_and_back.right() && spectrum.right(); }
   /// The mean time of one transform; 0 where nothing was done.

@@ -71,6 +71,7 @@ class Gemm {
     report.seconds = seconds_since(start);
     report.restarted_from = world_.restarted_from();
     report.recoveries = world_.recoveries();
+    report.corruptions = world_.corruptions();
     report.times = app::slowest_times(world_, times_, report.restarted_from);
     const auto made = std::max(options_.repetitions, report.restarted_from);
     report.residual = check_.residual(c_, made);

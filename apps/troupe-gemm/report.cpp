@@ -74,7 +74,7 @@ std::string to_text(const Report& r, const Options& options) {
   if (r.elements)
     text += fmt::format("  largest error of an element {:.3e} (tolerance {:.1e})\n",
                         r.elements->error, r.elements->tolerance);
-  return text + app::to_text(r.recoveries, "repetition");
+  return text + app::to_text(r.recoveries, "repetition") + app::to_text(r.corruptions);
 }
 
 nlohmann::json to_json(const Report& r, const Options& options) {
@@ -108,6 +108,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"residual", r.residual.error},
                         {"tolerance", r.residual.tolerance},
                         {"recoveries", app::to_json(r.recoveries)},
+                        {"corruptions", app::to_json(r.corruptions)},
                         {"devices", r.devices}};
   if (r.elements) {
     report["element_error"] = r.elements->error;

@@ -25,6 +25,7 @@ struct Report {
   Judgement residual;                ///< by Freivalds' check
   std::optional<Judgement> elements;
   std::vector<Recovery> recoveries;
+  std::vector<Corruption> corruptions;
 
   [[nodiscard]] bool right() const { return residual.right() && (!elements || elements->right()); }
 };

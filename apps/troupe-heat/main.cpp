@@ -144,6 +144,7 @@ class Heat {
     report.steps = std::max(options_.steps, report.restarted_from);  // a saved state was that far
     report.steps_done = report.steps - std::max<std::int64_t>(0, report.restarted_from);
     report.recoveries = world_.recoveries();
+    report.corruptions = world_.corruptions();
     compare(report);
   }
 

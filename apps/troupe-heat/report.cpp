@@ -45,7 +45,7 @@ std::string to_text(const Report& r, const Options& options) {
   text += fmt::format("Solution after step {}: {}\n", r.steps, r.right() ? "right" : "WRONG");
   text += fmt::format("  largest error {:.3e} of the scheme's exact solution (tolerance {:.1e})\n",
                       r.largest_error, r.tolerance);
-  return text + app::to_text(r.recoveries, "step");
+  return text + app::to_text(r.recoveries, "step") + app::to_text(r.corruptions);
 }
 
 nlohmann::json to_json(const Report& r, const Options& options) {
@@ -67,6 +67,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"largest_error", r.largest_error},
                         {"tolerance", r.tolerance},
                         {"recoveries", app::to_json(r.recoveries)},
+                        {"corruptions", app::to_json(r.corruptions)},
                         {"devices", r.devices}};
   return report;
 }

@@ -21,6 +21,7 @@ struct Report {
   double largest_error = 0;          ///< at any point, from the exact solution of the scheme
   double tolerance = 0;
   std::vector<Recovery> recoveries;  ///< iterations are steps in time
+  std::vector<Corruption> corruptions;
 
   [[nodiscard]] bool right() const { return largest_error <= tolerance; }
   /// Of all ranks; 0 where nothing was done.

@@ -69,6 +69,7 @@ void train(Work& work, Report& report) {
   report.restarted_from = world.restarted_from();
   report.final_ranks = world.size();
   report.recoveries = world.recoveries();
+  report.corruptions = world.corruptions();
   if (world.spectator()) return;
   share->settle();
   world.barrier();

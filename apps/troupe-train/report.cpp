@@ -92,7 +92,7 @@ std::string to_text(const Report& r, const Options& options) {
       "Training: {}\n  losses {}, from {:.4f} to {:.4f}; parameters of all ranks {}\n",
       r.right() ? "right" : "WRONG", r.finite() ? "finite" : "NOT FINITE", r.losses.front(),
       r.losses.back(), r.same_parameters() ? "the same" : "NOT THE SAME");
-  return text + app::to_text(r.recoveries, "step");
+  return text + app::to_text(r.recoveries, "step") + app::to_text(r.corruptions);
 }
 
 nlohmann::json to_json(const Report& r, const Options& options) {
@@ -126,6 +126,7 @@ nlohmann::json to_json(const Report& r, const Options& options) {
                         {"parameters_hash", fmt::format("{:016x}", r.parameters.front())},
                         {"same_parameters", r.same_parameters()},
                         {"recoveries", app::to_json(r.recoveries)},
+                        {"corruptions", app::to_json(r.corruptions)},
                         {"devices", r.devices}};
   if (r.check)
     report["gradients"] = {{"right", r.check->right()},

@@ -29,6 +29,7 @@ struct Report {
   std::vector<std::uint64_t> parameters;  ///< a hash of each rank's, at the end
   std::optional<GradientCheck> check;
   std::vector<Recovery> recoveries;
+  std::vector<Corruption> corruptions;
 
   [[nodiscard]] bool finite() const;
   [[nodiscard]] bool learnt() const { return losses.back() < losses.front(); }

@@ -92,8 +92,10 @@ class Training {
     }
     for (const auto* const zeros : {&first_moments_, &second_moments_, &losses_, &norms_})
       device_.fill(*zeros, 0.0f);
-    state.add("parameters", model_.parameters());
-    state.add("first moments", first_moments_), state.add("second moments", second_moments_);
+    // The same on all ranks: each commit compares them.
+    state.add_replicated("parameters", model_.parameters());
+    state.add_replicated("first moments", first_moments_);
+    state.add_replicated("second moments", second_moments_);
     state.add("losses", losses_), state.add("gradient norms", norms_);
     state.add_constant(kSequencesEntry, std::span<const std::int64_t>(&work_.sequences, 1));
     scratch_.add_to(state);

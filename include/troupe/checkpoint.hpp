@@ -14,6 +14,16 @@
 
 namespace troupe {
 
+/// How an entry of a checkpoint is looked at where wrong numbers are looked for.
+struct EntryOptions {
+  /// --verify: by how much of the entry's largest magnitude a floating-point number may differ when
+  /// the same steps are done again, on the same rank; 0: bit for bit. For programs whose sums are
+  /// made in any order. Entries that differ are compared on the host.
+  double verify_tolerance = 0;
+  /// The entry is the same on all ranks, which is looked at in each commit.
+  bool replicated = false;
+};
+
 /// The state of an application: buffers and host values that together make it possible to go on.
 ///
 /// A commit copies the buffers, device to device, into one half of a pair, in turn, and the host
@@ -34,7 +44,7 @@ class Checkpoint {
   /// whole of a buffer also its copies, slices and tokens. Throws Exception (out_of_memory): two
   /// more buffers of its size are made.
   template <Element T>
-  void add(std::string name, GpuRef<T>& buffer) {
+  void add(std::string name, GpuRef<T>& buffer, const EntryOptions& look = {}) {
     buffer.set_name(name);
     const GpuRef<T> made[2] = {device_->alloc<T>(buffer.length()),
                                device_->alloc<T>(buffer.length())};
@@ -42,7 +52,7 @@ class Checkpoint {
         {std::move(name), dtype_of<T>, sizeof(T), static_cast<std::uint64_t>(buffer.length())},
         [device = device_, &buffer, halves = std::vector<GpuRef<T>>(made, made + 2)](
             Move move, std::size_t half, const Place& place) mutable {
-          auto& copy = halves[half];
+          auto& copy = halves[half % 2];
           if (move == Move::commit && !copy.valid()) copy.renew();
           if (move == Move::rollback || move == Move::load || move == Move::renew ||
               move == Move::accept)
@@ -54,7 +64,7 @@ class Checkpoint {
               return detail::submit(device->submitter(),
                                     memory::Copy{dtype_of<T>, copy.operand(), place.pinned});
             case Move::look: {
-              const auto values = device->download(buffer);
+              const auto values = device->download(half < 2 ? copy : buffer);
               std::memcpy(place.host, values.data(), values.size() * sizeof(T));
               return done();
             }
@@ -62,12 +72,23 @@ class Checkpoint {
               return device->upload(std::span(reinterpret_cast<const T*>(place.saved),
                                               static_cast<std::size_t>(buffer.length())),
                                     buffer);
-            case Move::locate: *place.range = copy.operand(); return done();
+            case Move::locate:
+              *place.range = half < 2 ? copy.operand() : buffer.operand();
+              return done();
             case Move::accept: *place.range = buffer.operand(); return done();
             default: return done();
           }
         });
     named_.push_back([&buffer] { return buffer.operand().buffer; });
+    looks_.back() = look;
+  }
+  /// As add(), of what all ranks have alike, such as the parameters of a model that each trains
+  /// with its share of the data. Each commit compares digests of all ranks, which costs a small
+  /// collective and no waiting. A rank that has something else is told of, and the run goes back to
+  /// the last commit that was the same everywhere.
+  template <Element T>
+  void add_replicated(std::string name, GpuRef<T>& buffer) {
+    add(std::move(name), buffer, {.replicated = true});
   }
   /// Room whose contents need not be kept; a rollback, and the begin of a run, make the reference
   /// valid again, and with it what add() says, the contents undefined.
@@ -84,11 +105,11 @@ class Checkpoint {
     add_entry({std::move(name), {}, sizeof(T), 1},
               [at = static_cast<void*>(&value), halves = std::vector<std::byte>(2 * sizeof(T))](
                   Move move, std::size_t half, const Place& place) mutable {
-                auto* const copy = halves.data() + half * sizeof(T);
+                auto* const copy = halves.data() + half % 2 * sizeof(T);
                 if (move == Move::commit) std::memcpy(copy, at, sizeof(T));
                 if (move == Move::rollback) std::memcpy(at, copy, sizeof(T));
                 if (move == Move::save) std::memcpy(place.host, copy, sizeof(T));
-                if (move == Move::look) std::memcpy(place.host, at, sizeof(T));
+                if (move == Move::look) std::memcpy(place.host, half < 2 ? copy : at, sizeof(T));
                 if (move == Move::load) std::memcpy(at, place.saved, sizeof(T));
                 return done();
               });
@@ -170,7 +191,27 @@ class Checkpoint {
   // For those who look at the state itself, as it stands.
 
   /// The bytes of an entry; waits for them. Errors: those of a download.
-  [[nodiscard]] Result<std::vector<std::byte>> contents(std::size_t entry);
+  [[nodiscard]] Result<std::vector<std::byte>> contents(std::size_t entry) {
+    return contents(entry, kNow);
+  }
+  /// The range of an entry that is a buffer.
+  [[nodiscard]] Operand range(std::size_t entry) { return range(entry, kNow); }
+  [[nodiscard]] const EntryOptions& look(std::size_t entry) const { return looks_.at(entry); }
+
+  // Beside the newest commit there is room for the state once more, where the commit before it was.
+
+  /// Copies the state as it stands there; waits for it. The commit before the newest is gone.
+  [[nodiscard]] Result<void> set_aside();
+  /// An entry as it was set aside: see contents() and range().
+  [[nodiscard]] Result<std::vector<std::byte>> contents_aside(std::size_t entry) {
+    return contents(entry, 1 - current_);
+  }
+  [[nodiscard]] Operand range_aside(std::size_t entry) { return range(entry, 1 - current_); }
+  /// The range of an entry in the newest commit.
+  [[nodiscard]] Operand range_committed(std::size_t entry) { return range(entry, current_); }
+  /// Step of the commit before the newest; -1: there is none.
+  [[nodiscard]] std::int64_t before_newest() const noexcept { return steps_[1 - current_]; }
+
   /// The buffers that add() and add_scratch() have named, by their place in the rank's table.
   [[nodiscard]] std::vector<std::uint32_t> buffers() const;
 
@@ -185,6 +226,10 @@ class Checkpoint {
   };
   using Entry = std::function<Future<void>(Move, std::size_t half, const Place&)>;
 
+  static constexpr std::size_t kNow = 2;  ///< in the place of a half: the state itself
+
+  [[nodiscard]] Result<std::vector<std::byte>> contents(std::size_t entry, std::size_t half);
+  [[nodiscard]] Operand range(std::size_t entry, std::size_t half);
   static Future<void> done() { return Future<void>(Result<void>()); }
   void add_entry(SavedEntry saved, Entry entry);
   Future<void> move_all(Move move, std::size_t half);
@@ -194,6 +239,7 @@ class Checkpoint {
   Device* device_;
   std::vector<Entry> entries_;
   std::vector<SavedEntry> saved_;
+  std::vector<EntryOptions> looks_;  ///< of each
   std::vector<std::size_t> constants_;
   std::vector<std::function<void()>> scratch_;
   std::vector<std::function<std::uint32_t()>> named_;

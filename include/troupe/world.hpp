@@ -8,6 +8,7 @@
 
 #include <troupe/bundle.hpp>
 #include <troupe/checkpoint.hpp>
+#include <troupe/corruption.hpp>
 #include <troupe/device.hpp>
 #include <troupe/group.hpp>
 #include <troupe/ids.hpp>
@@ -215,6 +216,9 @@ class World : public Collectives {
   /// was heard; faults of programs are not among it. All ranks hear of it, spectators too. Any
   /// thread.
   [[nodiscard]] std::vector<HealthEvent> health_events() const;
+  /// The wrong numbers that were found so far (--verify, Checkpoint::add_replicated), the same on
+  /// all ranks that were members then. Any thread.
+  [[nodiscard]] std::vector<Corruption> corruptions() const;
   /// Orders a fault of this rank's device host for when it enters that phase (one of
   /// kRecoveryPhases) of a recovery: for tests and drills. False if there is no such phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);

@@ -252,6 +252,8 @@ Result<void> check_settings(const Settings& settings) {
     return Error{Errc::invalid, 0,
                  "on-rank-loss = respawn wants isolation = process: the device host must not be in "
                  "the process that dies"};
+  if (settings.verify > 0 && settings.rehearse)
+    return Error{Errc::invalid, 0, "verify: not with rehearse, which does all intervals again"};
   if (settings.on_rank_loss == OnRankLoss::respawn && settings.rehearse)
     return Error{Errc::invalid, 0, "on-rank-loss = respawn: not with rehearse"};
   if (settings.on_rank_loss == OnRankLoss::respawn && settings.partner == Partner::off)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace troupe::rank_process {
@@ -124,6 +125,15 @@ std::string to_prometheus(const Metrics& metrics) {
     for (const auto& time : kRecoveryTimes) sum.*time.ms += recovery.*time.ms;
   }
   for (const auto& time : kRecoveryTimes) text.sample("phase", time.name, sum.*time.ms / 1e3);
+  text.family("troupe_verified_intervals_total", "counter",
+              "Intervals between commits that were done twice.");
+  text.sample(static_cast<double>(metrics.verified));
+  text.family("troupe_corruptions_total", "counter",
+              "Wrong numbers that were found, by how often the same rank had them.");
+  const auto persistent = std::count_if(metrics.corruptions.begin(), metrics.corruptions.end(),
+                                        [](const auto& one) { return one.persistent; });
+  text.sample("seen", "once", static_cast<double>(std::ssize(metrics.corruptions) - persistent));
+  text.sample("seen", "again", static_cast<double>(persistent));
   text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
   for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
   add_health(text, metrics.health);

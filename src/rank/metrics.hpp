@@ -23,6 +23,8 @@ struct Metrics {
   std::uint64_t commits = 0;
   std::vector<SavedCheckpoint> saved;  ///< of the run that is under way, or of the last one
   std::vector<Recovery> recoveries;
+  std::int64_t verified = 0;  ///< intervals that were done twice (--verify)
+  std::vector<Corruption> corruptions;
   std::vector<MemoryUse> memory;
   GpuHealth health{};
   std::map<HealthKind, std::uint64_t> health_events{};

@@ -189,6 +189,8 @@ void Observer::write_metrics() {
                                     .commits = world_->status().run().commits(),
                                     .saved = world_->status().run().keeper().saved(),
                                     .recoveries = world_->status().epochs().recoveries(),
+                                    .verified = world_->status().corruptions().verified(),
+                                    .corruptions = world_->status().corruptions().all(),
                                     .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
                                     .health = health.ok() ? *health : GpuHealth(),
                                     .health_events = device_->health_log().counts()}));

@@ -236,6 +236,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
        .stall_report = settings.stall_report,
        .save = rank_process::save_options(settings, config),
        .rehearsal = rank_process::rehearsal_options(settings),
+       .guard =
+           settings.checks("writes") ? std::optional(settings.check_writes_budget) : std::nullopt,
+       .verify = settings.verify,
        .tokens = {.path = token_path(settings.token_path),
                   .timeout = settings.token_timeout,
                   .near = binding ? &*binding : nullptr},

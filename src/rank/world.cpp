@@ -67,12 +67,12 @@ std::vector<Recovery> World::recoveries() const {
 }
 
 Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
-  if (auto* const recorder = core_->recorder())
+  if (auto* const recorder = rank_process::Recorder::of(core_->device().port()))
     return recorder->refuse({Errc::unsupported, 0, "fetch cannot be recorded"});
   return core_->tokens().fetch(token, dtype, destination);
 }
 Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken& token) {
-  if (auto* const recorder = core_->recorder())
+  if (auto* const recorder = rank_process::Recorder::of(core_->device().port()))
     return recorder->refuse({Errc::unsupported, 0, "put cannot be recorded"});
   return core_->tokens().put(source, dtype, token);
 }
@@ -124,6 +124,10 @@ int World::deaths_of_rank() const {
 
 std::vector<HealthEvent> World::health_events() const {
   return core_->status().health().events();
+}
+
+std::vector<Corruption> World::corruptions() const {
+  return core_->status().corruptions().all();
 }
 
 bool World::standby_ready() const {

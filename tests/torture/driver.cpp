@@ -205,6 +205,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   choose("completion", {"", "", "host_fn", "sync"});
   choose("pinned-pool", {"", "0B", "1MiB"});
   choose("partner", {"", "on", "every"});
+  choose("verify", {"", "", "", "1", "1", "2"});
   choose("checkpoint-io", {"", "direct", "pinned"});
   if (random.one_in(3)) {
     option("slab-size", "2MiB");

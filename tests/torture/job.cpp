@@ -265,7 +265,8 @@ int run_job(Runtime& runtime) {
                         .resume = config.flag("resume"),
                         .disk_fails = config.flag("disk-fails"),
                         .collectives = config.flag("collectives"),
-                        .rejoins = config.duration("rejoin-after").count() != 0};
+                        .rejoins = config.duration("rejoin-after").count() != 0,
+                        .verify = config.integer("verify")};
   auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
   const auto& checks = config.list("check");
   recipe.checks = std::find(checks.begin(), checks.end(), "collectives") != checks.end();

@@ -12,7 +12,10 @@ using namespace std::chrono_literals;
 
 Step Members::step(const Round& round, std::int64_t number) {
   account_.advance();
-  if (number == 0) write_first();
+  if (number == 0) {
+    write_first();
+    if (checked_ == world_.epoch()) meet();  // --verify does the step again, in the same epoch
+  }
   if (checked_ != world_.epoch()) {
     if (number > 0) check(round, number);
     exchange_tokens();  // behind the checks of all, for others may write here from now on

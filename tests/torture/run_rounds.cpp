@@ -110,6 +110,8 @@ void Runner::play_run(const Round& round) {
         });
   }
   stop_asked_ = false;
+  flipped_.clear();
+  const auto known = world_.corruptions().size();
   saves_ = !conduct_.folder.empty();
   for (bool again = true; again;) {
     again = false;
@@ -133,6 +135,7 @@ void Runner::play_run(const Round& round) {
   }
   blows_.end();
   looks_.clear();
+  check_corruptions(known);
   account_.at(account_.where() + ", compared");
   meets_by_puts_ = false;
   if (stormy_) settle();
@@ -181,6 +184,16 @@ void Runner::prepare(Checkpoint& state, const std::vector<std::vector<std::byte>
   state.add("sums", sums_);
 }
 
+/// No wrong numbers are found that nobody has made, and none again and again.
+void Runner::check_corruptions(std::size_t known) const {
+  auto found = world_.corruptions();
+  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(known));
+  if (!found.empty() && (conduct_.verify != 1 || !program_->stormy))
+    throw Finding("wrong numbers are found that nobody has made: " + in_words(found.front()));
+  for (const auto& one : found)
+    if (one.persistent) throw Finding("one bit is found again and again: " + in_words(one));
+}
+
 /// What prepare() has left in them, however often it was called.
 void Runner::check_sums() {
   auto sums = std::exchange(sums_, {});
@@ -219,6 +232,7 @@ void Runner::run_once(const Round& round, Checkpoint& state,
     play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
     if (meets_by_puts_ && (due(number + 1) || last)) fence();
     if (last && keeping.waits_at_end && !crosses) meet();
+    if (due(number + 1) || last) flip_a_bit(number);
     // The run ends at the second commit from now, if it lasts so long; else the next one would.
     const bool in_time = number + 2 * round.commit_every < round.steps;
     if (conduct_.resume && number == round.stop_at && in_time && !stop_asked_ && rank_ == 0) {
@@ -236,6 +250,16 @@ void Runner::run_once(const Round& round, Checkpoint& state,
               .stride = keeping.stride,
               .prepare = keeping.prepares ? std::function<void()>(make) : nullptr,
               .save = save});
+}
+
+/// Behind the last step of an interval, so that no step sees it: the next pass finds it, and the
+/// state is that of the two others. Once for each step.
+void Runner::flip_a_bit(std::int64_t step) {
+  if (conduct_.verify != 1 || !program_->stormy) return;
+  Random random(
+      derive(program_->seed, 1000 * round_ + static_cast<std::uint64_t>(step * ranks_ + rank_)));
+  if (!random.one_in(4) || !flipped_.insert(step).second) return;
+  device_.inject(SilentFault::flip);
 }
 
 /// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include <troupe/troupe.hpp>
@@ -27,6 +28,7 @@ struct Conduct {
   bool disk_fails = false;  ///< states need not come to disk
   bool collectives = true;  ///< else ranks meet without
   bool rejoins = false;     ///< ranks that are lost for good come back after a while
+  std::int64_t verify = 0;  ///< as --verify has it
 };
 
 /// Carries out programs, one after the other, and compares all that can be seen with the oracle.
@@ -101,6 +103,8 @@ class Runner {
   void add_to(Checkpoint& state);
   void prepare(Checkpoint& state, const std::vector<std::vector<std::byte>>& contents, bool struck);
   void check_sums();
+  void flip_a_bit(std::int64_t step);
+  void check_corruptions(std::size_t known) const;
   void run_once(const Round& round, Checkpoint& state,
                 const std::vector<std::vector<std::byte>>& contents);
   [[nodiscard]] SaveOptions save_options(const Round& round) const;
@@ -144,6 +148,7 @@ class Runner {
   std::unique_ptr<Oracle> oracle_;
   std::size_t round_ = 0;  ///< the one under way
   std::uint64_t version_ = 0;
+  std::set<std::int64_t> flipped_;       ///< steps of a run behind which a bit was flipped
   bool stormy_ = false;                  ///< faults may show
   std::size_t known_ = 0;                ///< recoveries before the program
   std::atomic<bool> suspicious_{false};  ///< something failed as by a fault

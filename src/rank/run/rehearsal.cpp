@@ -15,7 +15,7 @@ Rehearsal::Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOpt
       options_(options),
       stride_(stride),
       device_(core.shared_device()),
-      meeting_(device_.alloc<std::int64_t>(2)) {}
+      exchange_(core) {}
 
 void Rehearsal::resume(std::int64_t step) {
   if (step != begin_) return begin(step);
@@ -65,16 +65,10 @@ bool Rehearsal::end(std::int64_t step) {
 }
 
 Rehearsal::Meeting Rehearsal::meet() {
-  if (!meeting_.valid()) meeting_.renew();
-  const std::int64_t mine[] = {pass_ == Pass::first, !findings_.empty()};
-  device_.upload(std::span<const std::int64_t>(mine), meeting_);
-  detail::submit(device_.submitter(),
-                 collective::AllReduce{DType::i64, ReduceOp::sum, 0, std::size(mine),
-                                       meeting_.operand(), meeting_.operand()},
-                 {}, core_->epoch().value)
-      .get();
-  const auto all = device_.download(meeting_);
-  return {all[0] > 0, all[1] > 0};
+  Meeting any{false, false};
+  for (const auto& rank : exchange_.gather(Meeting{pass_ == Pass::first, !findings_.empty()}))
+    any = {any.first || rank.first, any.found || rank.found};
+  return any;
 }
 
 void Rehearsal::go_back(int victim) {

@@ -11,6 +11,7 @@
 #include <troupe/device.hpp>
 
 #include "rank/net/host_group.hpp"
+#include "rank/run/device_exchange.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
@@ -81,7 +82,7 @@ class Rehearsal {
   RehearsalOptions options_;
   std::int64_t stride_;
   Device device_;
-  GpuRef<std::int64_t> meeting_;  ///< see meet()
+  DeviceExchange exchange_;
   Pass pass_ = Pass::first;
   bool leaving_ = false;      ///< the first pass is done, and its device host ordered to die
   std::int64_t begin_ = -1;   ///< the commit that the interval begins with

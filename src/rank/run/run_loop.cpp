@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -31,6 +32,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       timeline_(core, checkpoint),
       states_(core, checkpoint, options),
       members_(core, checkpoint, options, states_),
+      checks_(core, checkpoint, options, timeline_, states_),
       first_(options.first_step),
       from_(options.first_step) {}
 
@@ -197,6 +199,7 @@ void RunLoop::loop() {
       }
       if (checkpoint_->newest() < 0) {
         timeline_.settle();
+        checks_.look_at_begin();
         commit(from_);
         core_->status().run().wait_stable(from_);
         if (stopping_) stop(from_);
@@ -217,7 +220,7 @@ void RunLoop::loop() {
 }
 
 Step RunLoop::call_step(std::int64_t i) {
-  if (!options_->record) return (*step_)(i);
+  if (!options_->record || !checks_.may_record()) return (*step_)(i);
   if (!steps_) steps_.emplace(core_->shared_device());
   auto answer = Step::done;
   steps_->run([&] { answer = (*step_)(i); });
@@ -226,6 +229,9 @@ Step RunLoop::call_step(std::int64_t i) {
 
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
+  checks_.begin(from_);
+  const std::unique_ptr<IntervalChecks, void (*)(IntervalChecks*)> until_end(
+      &checks_, [](IntervalChecks* checks) { checks->pause(); });
   for (std::int64_t i = from_;; i += options_->stride) {
     at_ = i;
     core_->whereabouts().set_step(i);
@@ -234,6 +240,7 @@ void RunLoop::attempt() {
     if (rehearsal_) rehearsal_->before_step(i);
     const auto answer = call_step(i);
     throw_error(*core_);
+    checks_.flip_if_ordered(i);
     std::int64_t next = 0;
     const bool no_more = __builtin_add_overflow(i, options_->stride, &next);
     if (no_more && answer != Step::done)
@@ -242,10 +249,23 @@ void RunLoop::attempt() {
     const bool ends = answer == Step::done || commit_is_due(next);
     if (ends) timeline_.settle();
     if (rehearsal_ && ends && rehearsal_->end(next)) return finish(i);
-    if (answer == Step::done) return finish(i);
+    if (ends) {
+      const auto outcome = checks_.end(next);
+      if (outcome == IntervalChecks::Outcome::failing) leave_if_failing(checks_.step());
+      if (outcome != IntervalChecks::Outcome::good) {
+        i = checks_.step() - options_->stride;
+        continue;
+      }
+    }
+    if (answer == Step::done) {
+      checks_.look_at_memory_at_end(next);
+      return finish(i);
+    }
     if (!ends) continue;
     commit(next);
     if (rehearsal_) rehearsal_->begin(next);
+    checks_.begin(next);
+    checks_.look_at_memory(next);
     if (stopping_) stop(next);
     leave_if_failing(next);
   }

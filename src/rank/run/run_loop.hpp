@@ -8,6 +8,7 @@
 #include <troupe/world.hpp>
 
 #include "rank/device/recording/step_recorder.hpp"
+#include "rank/run/interval_checks.hpp"
 #include "rank/run/rehearsal.hpp"
 #include "rank/run/run_members.hpp"
 #include "rank/run/run_states.hpp"
@@ -97,6 +98,7 @@ class RunLoop {
   RunTimeline timeline_;
   RunStates states_;
   RunMembers members_;
+  IntervalChecks checks_;
   std::optional<StepRecorder> steps_;  ///< of a run that records them
   std::optional<Rehearsal> rehearsal_;
   std::int64_t first_;        ///< the step that the run began with

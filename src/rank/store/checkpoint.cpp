@@ -13,6 +13,7 @@ void Checkpoint::add_entry(SavedEntry saved, Entry entry) {
                                [&](const SavedEntry& other) { return other.name == saved.name; }),
                   "two entries of a checkpoint have the name " + saved.name);
   saved_.push_back(std::move(saved));
+  looks_.emplace_back();
   entries_.push_back(std::move(entry));
 }
 
@@ -59,6 +60,7 @@ void Checkpoint::renew() {
 void Checkpoint::clear() {
   entries_.clear();
   saved_.clear();
+  looks_.clear();
   constants_.clear();
   scratch_.clear();
   named_.clear();
@@ -128,12 +130,23 @@ Operand Checkpoint::accept(std::size_t entry) {
   return range;
 }
 
-Result<std::vector<std::byte>> Checkpoint::contents(std::size_t entry) {
+Result<void> Checkpoint::set_aside() {
+  steps_[1 - current_] = -1;
+  return move_all(Move::commit, 1 - current_).wait();
+}
+
+Operand Checkpoint::range(std::size_t entry, std::size_t half) {
+  Operand range;
+  (void)entries_[entry](Move::locate, half, {.range = &range});
+  return range;
+}
+
+Result<std::vector<std::byte>> Checkpoint::contents(std::size_t entry, std::size_t half) {
   std::vector<std::byte> bytes(saved_[entry].count * saved_[entry].element_bytes);
   if (bytes.empty()) return bytes;
   try {
     auto* const host = reinterpret_cast<std::uint8_t*>(bytes.data());
-    if (auto looked = entries_[entry](Move::look, 0, {.host = host}).wait(); !looked)
+    if (auto looked = entries_[entry](Move::look, half, {.host = host}).wait(); !looked)
       return looked.error();
   } catch (const Exception& e) {
     return e.error();

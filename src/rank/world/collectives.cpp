@@ -81,7 +81,7 @@ detail::Submitter& Collectives::collectives() {
   if (core_ == nullptr) throw Exception(kEmptyGroup);  // there is nobody to keep account of it
   if (is_group_ && !group_) return core_->refusals().empty_group;
   if (is_group_ && group_->entry().gone()) return core_->refusals().gone_group;
-  if (auto* const recorder = core_->recorder()) {
+  if (auto* const recorder = rank_process::Recorder::of(core_->device().port())) {
     if (group_) recorder->keep(group_);  // as long as it may run
     return *recorder;
   }
@@ -92,7 +92,7 @@ detail::Submitter& Collectives::messages() {
   if (core_ == nullptr) throw Exception(kEmptyGroup);
   if (recorder_ != nullptr) return core_->refusals().messages_in_bundle;
   if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
-  if (auto* const recorder = core_->recorder()) {
+  if (auto* const recorder = rank_process::Recorder::of(core_->device().port())) {
     if (group_) recorder->keep(group_);
     return *recorder;
   }

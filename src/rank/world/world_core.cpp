@@ -65,6 +65,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, Session&
         mpi, core->device_->port(),
         [c = core.get()](std::uint32_t group) { return c->place_in(group); });
   }
+  core->collective_digests_.emplace(program, core->check_
+                                                 ? static_cast<detail::Submitter&>(*core->check_)
+                                                 : core->device_->port());
   core->status_.set_parts({.port = &core->device_->port(),
                            .tokens = core->tokens_.get(),
                            .actors = core->actors_.get(),
@@ -137,6 +140,11 @@ WorldCore::~WorldCore() {
   status_.faults().tell_left();
   if (transport_ && options_.rehearsal && !history_.rehearsed && mpi_->rank() == 0)
     log::warn("world", "--rehearse has rehearsed nothing: the program has called no World::run");
+  if (transport_ && options_.verify > 0 && mpi_->rank() == 0) {
+    const auto found = status_.corruptions().all().size();
+    log::info("world", "verified: {} intervals were done twice, {} of them gave other numbers",
+              status_.corruptions().verified(), found);
+  }
   if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
   const Whereabouts::Wait wait(whereabouts_, "the end of the program", Awaits::end_of_program);
@@ -180,6 +188,7 @@ void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
 }
 
 detail::Submitter& WorldCore::collectives() {
+  if (collective_digests_->notes()) return *collective_digests_;
   if (!mpi_->respawns().expected() || status_.run().has_begun())
     return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
   throw CollectiveException({Errc::invalid, 0,

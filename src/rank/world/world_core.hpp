@@ -19,6 +19,7 @@
 #include "rank/post/actor_post.hpp"
 #include "rank/token/token_client.hpp"
 #include "rank/world/collective_check.hpp"
+#include "rank/world/collective_digests.hpp"
 #include "rank/world/groups.hpp"
 #include "rank/world/refused_calls.hpp"
 #include "rank/world/rehearsal_options.hpp"
@@ -67,6 +68,8 @@ class WorldCore {
     std::chrono::nanoseconds stall_report = std::chrono::seconds(60);
     SaveOptions save;                                ///< of runs that have none of their own
     std::optional<RehearsalOptions> rehearsal = {};  ///< runs are rehearsed
+    std::optional<double> guard = {};  ///< memory is guarded, with this budget: see MemoryGuard
+    std::int64_t verify = 0;           ///< each so manieth interval of a run is done twice; 0: none
     TokenClient::Options tokens;
     FlightCollector* collector = nullptr;  ///< traces recoveries and commits; nullptr: nobody does
   };
@@ -98,10 +101,10 @@ class WorldCore {
   /// No message of an actor comes or goes any more. Waits for all ranks: until then this rank's
   /// actors serve the others.
   void leave_actors();
-  /// This thread's recording; nullptr: it does not record.
-  [[nodiscard]] Recorder* recorder() const noexcept { return Recorder::of(device_->port()); }
   // In the place of the device, for calls that cannot be: each is refused, see RefusedCalls.
   [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
+  /// What this rank gives to collectives, where that is noted.
+  [[nodiscard]] CollectiveDigests& collective_digests() noexcept { return *collective_digests_; }
   /// Where the program's collectives go. Throws CollectiveException (invalid) where ranks may come
   /// back
   /// (--on-rank-loss respawn): before the first World::run nobody would repeat them.
@@ -151,6 +154,7 @@ class WorldCore {
   std::shared_ptr<std::unique_ptr<Transport>> actor_transport_;  ///< shared with what is sent late
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted
+  std::optional<CollectiveDigests> collective_digests_;
   ActorRef<WorldActor> actor_;
   std::vector<std::thread> group_makers_;  ///< the actor's
 };

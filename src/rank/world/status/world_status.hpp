@@ -4,6 +4,7 @@
 
 #include "rank/net/session.hpp"
 #include "rank/protocol/follower.hpp"
+#include "rank/world/status/corruption_status.hpp"
 #include "rank/world/status/epochs.hpp"
 #include "rank/world/status/health_status.hpp"
 #include "rank/world/status/members.hpp"
@@ -55,6 +56,8 @@ class WorldStatus {
   [[nodiscard]] const Standbys& standbys() const noexcept { return standbys_; }
   [[nodiscard]] HealthStatus& health() noexcept { return health_; }
   [[nodiscard]] const HealthStatus& health() const noexcept { return health_; }
+  [[nodiscard]] CorruptionStatus& corruptions() noexcept { return corruptions_; }
+  [[nodiscard]] const CorruptionStatus& corruptions() const noexcept { return corruptions_; }
   [[nodiscard]] PhaseFaults& faults() noexcept { return faults_; }
 
  private:
@@ -62,6 +65,7 @@ class WorldStatus {
   WorldMonitor monitor_;
   StatusParts parts_;
   HealthStatus health_;
+  CorruptionStatus corruptions_;
   PhaseFaults faults_;
   Members members_;
   Standbys standbys_;
