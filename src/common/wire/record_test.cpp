@@ -346,8 +346,12 @@ TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
 
 TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
   each_operation([](const OperationInfo& info, const std::vector<std::byte>& sample) {
-    if (info.opcode == opcode_of<memory::Fence>) return;  // of any range
+    for (const auto opcode :
+         {opcode_of<memory::Fence>, opcode_of<memory::Flip>, opcode_of<memory::StrayWrite>})
+      if (info.opcode == opcode) return;  // of any range
     for (const auto& operand : info.operands) {
+      if (info.opcode == opcode_of<memory::Digest> && operand.name == "source")
+        continue;  // likewise
       if (host_only(info, sample, operand)) continue;
       if (info.library() == "file" && &operand != info.cell) continue;  // bytes, of any number
       if (info.library() == "channel") continue;                        // likewise
