@@ -45,12 +45,12 @@ return_to_slurm() {
   bring_back "$1"
   on_host "$1" slurmd -D -N "$1" -f "$SLURM_CONF" >/dev/null 2>&1 &
 }
-# Each of three hosts has a state with its own part and another host's.
+# Each of three hosts has a state with its own part and another host's, and not only that of step 0.
 states_are_near() {
   local host
   for host in h1 h2 h3; do
-    compgen -G "local.$host/troupe-heat/step-*[0-9]/part-*" >/dev/null || return 1
-    compgen -G "local.$host/troupe-heat/step-*[0-9]/copy-*" >/dev/null || return 1
+    compgen -G "local.$host/troupe-heat/step-*[1-9]*[0-9]/part-*" >/dev/null || return 1
+    compgen -G "local.$host/troupe-heat/step-*[1-9]*[0-9]/copy-*" >/dev/null || return 1
   done
 }
 # went_on NAME: from a state that was on the nodes, to the result of a job that loses nothing; nothing is left
