@@ -79,8 +79,10 @@ bool IntervalChecks::gives_up(const Corruption& found) {
       found.rank >= 0 && found.rank == members.ranks()[static_cast<std::size_t>(members.rank())];
   if (mine)
     core_->device().inject_health({0, HealthKind::other, "it computes wrong numbers", true});
-  if (found.rank < 0 || !leaves || std::exchange(given_up_at_, begin_) == begin_)
-    throw CollectiveException({Errc::corrupt, 0, in_words(found)});
+  if (found.rank < 0 || !leaves) throw CollectiveException({Errc::corrupt, 0, in_words(found)});
+  // A rank that goes on in another process does not know that it is the second time.
+  if (std::exchange(given_up_at_, begin_) == begin_)
+    throw Exception({Errc::corrupt, 0, in_words(found)});
   while (mine && !core_->status().health().failing()) {
     if (is_interrupted(*core_)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -83,11 +83,13 @@ void MemoryGuard::ask(std::int64_t step, std::uint64_t most_bytes) {
   }
   if (!digests_.valid()) digests_.renew();
   std::int64_t slot = 0;
+  std::vector<Future<void>> all;
   for (const auto& piece : pieces) {
     const auto range =
         range_of(piece.seen.state, piece.place.buffer, piece.place.first, piece.seen.bytes);
     const auto result = digests_.slice(slot++, 1);
-    detail::submit(device.submitter(), memory::Digest{DType::u8, range, result.operand()});
+    all.push_back(
+        detail::submit(device.submitter(), memory::Digest{DType::u8, range, result.operand()}));
   }
   // A buffer that another thread has had written, or freed, meanwhile tells nothing.
   std::map<std::uint32_t, Buffers::State> later;
@@ -97,7 +99,9 @@ void MemoryGuard::ask(std::int64_t step, std::uint64_t most_bytes) {
     if (now == later.end() || now->second != piece.seen.state) piece.seen.state = {};
   }
   asked_ = std::move(pieces);
-  answered_ = device.copy(digests_.slice(0, slot), answers_);
+  all.push_back(device.copy(digests_.slice(0, slot), answers_));
+  answered_ =
+      when_all(std::move(all));  // a digest that was refused leaves an older one in its slot
 }
 
 std::uint64_t MemoryGuard::allowance() {
