@@ -59,7 +59,7 @@ class Verifier {
 
  private:
   enum class Pass { first, second, third };
-  /// What a rank tells of the two passes where they differ.
+  /// A rank's account of the first two passes, where they differ.
   struct Told;
 
   /// The first entry that differs from what was set aside.

@@ -23,7 +23,7 @@ class CollectiveDigests final : public detail::Submitter {
   /// `to`: what takes the collectives. Both outlive this.
   CollectiveDigests(Device device, detail::Submitter& to) : device_(std::move(device)), to_(&to) {}
 
-  /// What follows is of the first or the second pass (0, 1).
+  /// The calls that follow are those of the first or the second pass (0, 1).
   void begin(int pass);
   void end() noexcept { noting_ = false; }
   [[nodiscard]] bool notes() const noexcept { return noting_; }

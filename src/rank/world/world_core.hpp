@@ -103,7 +103,7 @@ class WorldCore {
   void leave_actors();
   // In the place of the device, for calls that cannot be: each is refused, see RefusedCalls.
   [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
-  /// What this rank gives to collectives, where that is noted.
+  /// Digests of this rank's contributions to collectives, where they are noted.
   [[nodiscard]] CollectiveDigests& collective_digests() noexcept { return *collective_digests_; }
   /// Where the program's collectives go. Throws CollectiveException (invalid) where ranks may come
   /// back

@@ -9,7 +9,7 @@
 
 namespace troupe::rank_process {
 
-/// What was found out about wrong numbers. Any thread.
+/// The wrong numbers that were found, and how many intervals were verified. Any thread.
 class CorruptionStatus {
  public:
   [[nodiscard]] std::vector<Corruption> all() const {
