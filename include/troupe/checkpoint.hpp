@@ -83,9 +83,9 @@ class Checkpoint {
     looks_.back() = look;
   }
   /// As add(), of what all ranks have alike, such as the parameters of a model that each trains
-  /// with its share of the data. Each commit compares digests of all ranks, which costs a small
-  /// collective and no waiting. A rank that has something else is told of, and the run goes back to
-  /// the last commit that was the same everywhere.
+  /// with its share of the data. Before each commit the ranks compare digests in small collectives,
+  /// for which the program waits. A rank that has something else is told of, and the run goes back
+  /// to the last commit that was the same everywhere.
   template <Element T>
   void add_replicated(std::string name, GpuRef<T>& buffer) {
     add(std::move(name), buffer, {.replicated = true});
@@ -207,11 +207,6 @@ class Checkpoint {
     return contents(entry, 1 - current_);
   }
   [[nodiscard]] Operand range_aside(std::size_t entry) { return range(entry, 1 - current_); }
-  /// The range of an entry in the newest commit.
-  [[nodiscard]] Operand range_committed(std::size_t entry) { return range(entry, current_); }
-  /// Step of the commit before the newest; -1: there is none.
-  [[nodiscard]] std::int64_t before_newest() const noexcept { return steps_[1 - current_]; }
-
   /// The buffers that add() and add_scratch() have named, by their place in the rank's table.
   [[nodiscard]] std::vector<std::uint32_t> buffers() const;
 

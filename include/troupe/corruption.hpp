@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-/// Numbers that a rank had wrong, and what was done about it. The same on all ranks.
+/// Numbers that a rank had wrong. The same on all ranks that were members of the run then.
 struct Corruption {
   /// How they were found.
   enum class Found : std::uint8_t {
@@ -27,7 +27,8 @@ struct Corruption {
   bool persistent = false;
 };
 std::string_view to_string(Corruption::Found found) noexcept;
-/// "rank 2 (GPU-…, host n01) had entry x wrong after steps 40 to 49, once: element 17 was …"
+/// "rank 2 (GPU-…, host n01) computed wrong numbers in steps 40 to 49, once: entry x, element 17,
+/// …"
 std::string in_words(const Corruption& corruption);
 
 }  // namespace troupe
