@@ -102,6 +102,17 @@ void copy_matrix(std::int64_t rows, std::int64_t columns, const T* from, std::in
     std::copy_n(from + j * from_leading, rows, to + j * to_leading);
 }
 
+/// A copy of a rows x columns matrix, without gaps. Where LAPACK applies Householder reflectors it
+/// writes a 1 in front of each, for as long as it applies it, into the matrix that it only reads
+/// otherwise; another operation may read that matrix at the same time.
+template <class T>
+std::vector<T> own_copy(std::int64_t rows, std::int64_t columns, const T* from,
+                        std::int64_t leading) {
+  std::vector<T> copy(static_cast<std::size_t>(rows * columns));
+  copy_matrix(rows, columns, from, leading, copy.data(), rows);
+  return copy;
+}
+
 /// The matrices of a record's tail.
 template <class T>
 std::vector<T*> list_of(const Call& call) {
