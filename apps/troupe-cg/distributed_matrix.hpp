@@ -119,6 +119,28 @@ class DistributedMatrix {
     if (halo_) checkpoint.add_scratch(halo_);
   }
 
+  /// The matrix is looked after, and written anew from `problem`, that of the constructor, which
+  /// must outlive the checkpoint.
+  void register_constants(Checkpoint& checkpoint, const LocalProblem<I>& problem,
+                          std::int32_t threads) {
+    if (auto* const sell = std::get_if<troupe::SellMatrix<T, I>>(&own_)) {
+      const auto write = [=, this, &problem](const GpuRef<I>& columns, const GpuRef<T>& values) {
+        write_slices(problem.own, slice_offsets(problem.own), columns, values, threads);
+      };
+      checkpoint.add_constant("slices of the matrix", sell->slice_begin, [=, this, &problem] {
+        device_->upload(std::span<const I>(slice_offsets(problem.own)), sell->slice_begin);
+      });
+      checkpoint.add_constant("columns of the matrix", sell->column,
+                              [=] { write(sell->column, {}); });
+      checkpoint.add_constant("values of the matrix", sell->value, [=] { write({}, sell->value); });
+    } else {
+      register_csr(checkpoint, "the matrix", std::get<troupe::CsrMatrix<T, I>>(own_), problem.own);
+    }
+    if (gather_) checkpoint.add_constant("rows that others need", gather_);
+    if (problem.halo_columns.empty()) return;
+    register_csr(checkpoint, "the foreign part", foreign_, problem.foreign);
+  }
+
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   /// Bytes that a product with the own part in CSR must move at least: nonzeros and row offsets
   /// once, x once, y once. Counted so in whatever form the part is: padding is not useful work.
@@ -144,22 +166,30 @@ class DistributedMatrix {
                                           convert<I>(matrix.column), convert<T>(matrix.value)};
     return device_matrix;
   }
-  /// Converts and uploads in pieces of as many slices as fit, at least one.
   troupe::SellMatrix<T, I> upload_sell(const CsrMatrix<I>& matrix, const std::vector<I>& offsets,
                                        std::int32_t threads) {
-    constexpr std::int64_t kPiece = 1 << 22;
-    const auto offset = [&](std::int64_t slice) {
-      return static_cast<std::int64_t>(offsets[static_cast<std::size_t>(slice)]);
-    };
     const auto slices = std::ssize(offsets) - 1;
+    const auto entries = static_cast<std::int64_t>(offsets.back());
     troupe::SellMatrix<T, I> sell{matrix.rows,
                                   matrix.columns,
                                   matrix.nonzeros(),
                                   kSliceRows,
                                   device_->template alloc<I>(slices + 1),
-                                  device_->template alloc<I>(offset(slices)),
-                                  device_->template alloc<T>(offset(slices))};
+                                  device_->template alloc<I>(entries),
+                                  device_->template alloc<T>(entries)};
     device_->upload(std::span(offsets), sell.slice_begin).get();
+    write_slices(matrix, offsets, sell.column, sell.value, threads);
+    return sell;
+  }
+  /// Converts and uploads in pieces of as many slices as fit, at least one; columns and values
+  /// where there is a buffer for them.
+  void write_slices(const CsrMatrix<I>& matrix, const std::vector<I>& offsets,
+                    const GpuRef<I>& columns, const GpuRef<T>& values, std::int32_t threads) {
+    constexpr std::int64_t kPiece = 1 << 22;
+    const auto offset = [&](std::int64_t slice) {
+      return static_cast<std::int64_t>(offsets[static_cast<std::size_t>(slice)]);
+    };
+    const auto slices = std::ssize(offsets) - 1;
     Array<I> column;
     Array<T> value;
     Future<void> columns_there, values_there;
@@ -172,19 +202,36 @@ class DistributedMatrix {
       fill_slices<I, T>(matrix, offsets, first, last, column, value, threads);
       // The piece is in staging when upload() returns: the device copies it while the next one is
       // filled.
-      if (columns_there.valid()) columns_there.get(), values_there.get();
-      columns_there = device_->upload(std::span<const I>(column), sell.column.slice(begin, count));
-      values_there = device_->upload(std::span<const T>(value), sell.value.slice(begin, count));
+      for (auto* const there : {&columns_there, &values_there})
+        if (there->valid()) there->get();
+      if (columns)
+        columns_there = device_->upload(std::span<const I>(column), columns.slice(begin, count));
+      if (values)
+        values_there = device_->upload(std::span<const T>(value), values.slice(begin, count));
     }
-    columns_there.get();
-    values_there.get();
-    return sell;
+    for (auto* const there : {&columns_there, &values_there})
+      if (there->valid()) there->get();
+  }
+  void register_csr(Checkpoint& checkpoint, const std::string& name,
+                    troupe::CsrMatrix<T, I>& matrix, const CsrMatrix<I>& source) {
+    checkpoint.add_constant("rows of " + name, matrix.row_begin, [this, &matrix, &source] {
+      write(source.row_begin, matrix.row_begin);
+    });
+    checkpoint.add_constant("columns of " + name, matrix.column,
+                            [this, &matrix, &source] { write(source.column, matrix.column); });
+    checkpoint.add_constant("values of " + name, matrix.value,
+                            [this, &matrix, &source] { write(source.value, matrix.value); });
+  }
+  template <class To, class From>
+  GpuRef<To> convert(const Array<From>& values) {
+    auto ref = device_->template alloc<To>(static_cast<std::int64_t>(values.size()));
+    write(values, ref);
+    return ref;
   }
   /// Uploads host values as elements of another type, in pieces, and waits for it.
   template <class To, class From>
-  GpuRef<To> convert(const Array<From>& values) {
+  void write(const Array<From>& values, const GpuRef<To>& ref) {
     const auto length = static_cast<std::int64_t>(values.size());
-    auto ref = device_->template alloc<To>(length);
     if constexpr (std::is_same_v<To, From>) {
       device_->upload(std::span<const To>(values), ref).get();
     } else {
@@ -199,7 +246,6 @@ class DistributedMatrix {
         device_->upload(std::span<const To>(piece), ref.slice(at, count)).get();
       }
     }
-    return ref;
   }
 
   static std::vector<Transfer<T>> transfers(const std::vector<Part>& parts,

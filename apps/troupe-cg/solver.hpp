@@ -99,8 +99,10 @@ class Solver final : public Share {
               static_cast<std::int64_t>(solve.options->seed)},
         rows_{problem_.first_row, problem_.rows},
         options_(solve.options),
+        threads_(threads),
         slots_(options_->check_every + 1),
-        solution_(std::move(vectors.solution)) {
+        solution_(std::move(vectors.solution)),
+        right_hand_side_(std::move(vectors.right_hand_side)) {
     const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
     if (preconditioned()) z_ = device_->template alloc<T>(n);
@@ -111,11 +113,12 @@ class Solver final : public Share {
     device_->fill(least_, std::numeric_limits<T>::denorm_min());
     history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
-    upload(vectors.right_hand_side, b_);
+    upload(right_hand_side_, b_);
     if (options_->preconditioner == Preconditioner::jacobi) {
       inverse_diagonal_ = device_->template alloc<T>(n);
-      for (auto& value : vectors.diagonal) value = 1 / value;
-      upload(vectors.diagonal, inverse_diagonal_);
+      inverses_ = std::move(vectors.diagonal);
+      for (auto& value : inverses_) value = 1 / value;
+      upload(inverses_, inverse_diagonal_);
     }
   }
 
@@ -132,6 +135,11 @@ class Solver final : public Share {
     if (preconditioned()) checkpoint.add_scratch(z_);
     if (multigrid_) multigrid_->register_scratch(checkpoint);
     matrix_.register_scratch(checkpoint);
+    matrix_.register_constants(checkpoint, problem_, threads_);
+    checkpoint.add_constant("b", b_, [this] { upload(right_hand_side_, b_); });
+    if (inverse_diagonal_)
+      checkpoint.add_constant("inverse diagonal", inverse_diagonal_,
+                              [this] { upload(inverses_, inverse_diagonal_); });
   }
 
   /// x = 0, r = b, p = z = M^-1 r; and the norms that everything is measured by.
@@ -406,9 +414,11 @@ class Solver final : public Share {
   ProblemMark mark_;
   std::array<std::int64_t, 2> rows_;
   const Options* options_;
+  std::int32_t threads_;
   std::int64_t slots_;
-  Sequence recorded_;       ///< an iteration
-  Array<double> solution_;  ///< the known one
+  Sequence recorded_;                         ///< an iteration
+  Array<double> solution_;                    ///< the known one
+  Array<double> right_hand_side_, inverses_;  ///< on the host, should the device lose them
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
   GpuRef<T> least_;  ///< two of the least number above 0
   PinnedBuffer<T> seen_;

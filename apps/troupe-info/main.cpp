@@ -195,7 +195,7 @@ const std::vector<troupe::OptionSpec> kOptions = {
      "none|job|collectives,indices,writes",
      "job, or --check alone: looks the job over before it runs, a line for each check; the others "
      "as in all programs",
-     {"none", "job", "collectives", "indices", "writes"}},
+     {"none", "job", "collectives", "indices", "writes", "products"}},
     {"burn-in", troupe::OptionType::duration, "0", "TIME",
      "as --check, and puts the devices under load for about this long: tests memory and products, "
      "compares rates between ranks; 0: no load"},

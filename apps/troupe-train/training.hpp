@@ -97,6 +97,7 @@ class Training {
     state.add_replicated("first moments", first_moments_);
     state.add_replicated("second moments", second_moments_);
     state.add("losses", losses_), state.add("gradient norms", norms_);
+    state.add_constant("text", text_, [this] { device_.upload<std::uint8_t>(work_.text, text_); });
     state.add_constant(kSequencesEntry, std::span<const std::int64_t>(&work_.sequences, 1));
     scratch_.add_to(state);
     device_.nop().get();

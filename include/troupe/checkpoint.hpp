@@ -134,6 +134,21 @@ class Checkpoint {
     constants_.push_back(saved_.size() - 1);
   }
 
+  /// Device memory that no step writes, such as a matrix. It is not part of a saved state. At each
+  /// commit its digest must be the one that it had when the run began. If it is not, `fill` writes
+  /// the buffer anew, the same bytes as before and nothing else, and the run goes back to the last
+  /// commit. Without `fill` the host keeps a copy from the beginning of the run. What a look costs
+  /// is the time that the device takes to read the buffer, and the program waits for it. A step
+  /// that has it written ends the run (invalid). All ranks have the same constants, in the same
+  /// order. The reference must outlive this; `fill` is called on the program's thread.
+  template <Element T>
+  void add_constant(std::string name, GpuRef<T>& buffer, std::function<void()> fill = {}) {
+    buffer.set_name(name);
+    guarded_.push_back(
+        {std::move(name), dtype_of<T>, [&buffer] { return buffer.operand(); }, std::move(fill)});
+    named_.push_back([&buffer] { return buffer.operand().buffer; });
+  }
+
   /// Submits the copies of the state as it stands after `step`. World::run() is what applications
   /// call.
   Future<void> commit(std::int64_t step);
@@ -183,6 +198,14 @@ class Checkpoint {
   [[nodiscard]] Result<std::vector<Committed>> committed_values(std::int64_t step);
   /// The entries that are constants, ascending.
   [[nodiscard]] const std::vector<std::size_t>& constants() const noexcept { return constants_; }
+  /// Constants in device memory.
+  struct Guarded {
+    std::string name;
+    DType dtype;
+    std::function<Operand()> range;
+    std::function<void()> fill;  ///< may be empty
+  };
+  [[nodiscard]] const std::vector<Guarded>& guarded() const noexcept { return guarded_; }
   /// Which of the two halves the newest commit is in; the next one overwrites the other.
   [[nodiscard]] std::size_t half() const noexcept { return current_; }
   /// The buffer of an entry, to be loaded: made valid, its contents undefined.
@@ -236,6 +259,7 @@ class Checkpoint {
   std::vector<SavedEntry> saved_;
   std::vector<EntryOptions> looks_;  ///< of each
   std::vector<std::size_t> constants_;
+  std::vector<Guarded> guarded_;
   std::vector<std::function<void()>> scratch_;
   std::vector<std::function<std::uint32_t()>> named_;
   std::int64_t steps_[2] = {-1, -1};

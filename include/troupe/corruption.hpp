@@ -9,8 +9,9 @@ namespace troupe {
 struct Corruption {
   /// How they were found.
   enum class Found : std::uint8_t {
-    verified,   ///< steps that were done again gave other numbers (--verify)
-    replicated  ///< an entry that is the same on all ranks was another one here (add_replicated)
+    verified,    ///< steps that were done again gave other numbers (--verify)
+    replicated,  ///< an entry that is the same on all ranks was another one here (add_replicated)
+    constant     ///< memory that no step writes has changed (Checkpoint::add_constant)
   };
   Found found = Found::verified;
   /// Whose numbers were wrong; -1: that cannot be told, because those of several ranks differ.

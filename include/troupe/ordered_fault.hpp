@@ -15,8 +15,8 @@ namespace troupe {
 /// this order it has the kind, when it strikes (an iteration, or a phase of a recovery), and the
 /// rank. With the kind failing-gpu nothing breaks, but the rank's GPU says that it is failing. With
 /// the kinds of RankDeath (rank, node, stop) the rank's own process is struck (--on-rank-loss
-/// respawn). With those of SilentFault (flip, flip-result, sick-gpu) numbers are wrong, and nothing
-/// else.
+/// respawn). With those of SilentFault (flip, flip-result, slow …) numbers are wrong, or all takes
+/// longer, and nothing says so.
 struct OrderedFault {
   memory::FaultKind kind{};
   bool failing_gpu = false;

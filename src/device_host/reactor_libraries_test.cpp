@@ -151,12 +151,12 @@ TEST_F(Reactor, SaysWhichLibrariesItDoesNotHaveAndAnswersTheirCommands) {
 
 TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
   script_.reached.store(true);
-  EXPECT_EQ(await_answer(submit(memory::LibraryFault{{}, "blas"})).code, 0u);
+  EXPECT_EQ(await_answer(submit(memory::LibraryFault{{}, 0, 0, "blas"})).code, 0u);
   EXPECT_EQ(await_answer(submit(multiply(0, 1))).code, 0u);
   EXPECT_EQ(static_cast<Errc>(await_answer(submit(dot(0, 1))).code), Errc::library);
   EXPECT_EQ(await_answer(submit(dot(0, 1))).code, 0u);
   EXPECT_EQ(script_.discarded, 1);
-  EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, 0, 0, "alchemy"})).code),
             Errc::invalid);
 }
 

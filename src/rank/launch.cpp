@@ -205,6 +205,7 @@ Result<DeviceCore::Options> device_options(const Settings& settings, const std::
   launch.module = module.string();
   launch.in_process = settings.isolation == Isolation::thread;
   launch.reproducible = settings.reproducible;
+  launch.check_products = settings.checks("products");
   launch.register_buffers = settings.register_buffers;
   launch.interface = interface;
   launch.library_folders = std::move(*folders);
@@ -266,6 +267,13 @@ Result<void> check_settings(const Settings& settings) {
                  fmt::format("spares = {}: only with on-rank-loss = respawn", settings.spares)};
   if (settings.on_health == OnHealth::replace && settings.spares == 0)
     return Error{Errc::invalid, 0, "on-health = replace wants spares: places to go to"};
+  if (settings.on_slow == OnSlow::leave && settings.on_health == OnHealth::warn)
+    return Error{
+        Errc::invalid, 0,
+        "on-slow = leave wants on-health = shrink or replace, which says how a GPU is left"};
+  if (settings.slow_factor > 0 && settings.slow_factor <= 1)
+    return Error{Errc::invalid, 0,
+                 fmt::format("slow-factor = {}: greater than 1, or 0", settings.slow_factor)};
   const auto longer_than_a_heartbeat = [&](const char* name, std::chrono::nanoseconds limit,
                                            const char* why) -> Result<void> {
     if (limit > settings.heartbeat_timeout || limit.count() == 0) return {};

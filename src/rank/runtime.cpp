@@ -230,6 +230,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
        .shrink = settings.on_loss == OnLoss::shrink,
        .leaves_failing = settings.on_health == OnHealth::shrink,
        .replaces_failing = settings.on_health == OnHealth::replace,
+       .slow_factor = settings.slow_factor,
+       .leaves_slow = settings.on_slow == OnSlow::leave,
        .stop_on_loss = settings.on_loss == OnLoss::stop,
        .rejoin_after =
            mpi->respawns().in_refuge() ? std::chrono::nanoseconds(0) : settings.rejoin_after,

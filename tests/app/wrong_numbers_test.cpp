@@ -158,6 +158,39 @@ TEST(WrongNumbers, InGuardedMemoryEndTheJob) {
   EXPECT_NE(complaint.find(" has changed in its bytes "), std::string::npos) << complaint;
 }
 
+/// Without --verify: what no step writes, such as the matrix of a solver, is written anew.
+TEST(WrongNumbers, OfConstantsAreUndone) {
+  if (is_program("troupe-heat")) GTEST_SKIP() << "it has no constants";
+  const int ranks = ranks_here(3), every = program().commit_every;
+  Arguments faults;
+  std::map<int, int> struck;  // by the first step of the interval: the rank
+  for (int begin = 0; begin < program().steps; begin += 2 * every) {
+    const int rank = begin / every % ranks;
+    struck[begin] = rank;
+    faults = faults + Arguments{"--fault", "stray-write@" + std::to_string(begin + every - 2) +
+                                               ":" + std::to_string(rank)};
+  }
+  const auto undisturbed = run(ranks, {});
+  if (is_program("troupe-cg"))  // on few ranks it ends sooner
+    std::erase_if(struck, [&](const auto& one) {
+      return one.first + every > undisturbed["iterations"].template get<int>();
+    });
+  ASSERT_GE(struck.size(), 2u);
+  for (const auto& more : {Arguments{}, Arguments{"--verify", "1"}}) {
+    const auto report = run(ranks, faults + more);
+    expect_same_results(report, undisturbed);
+    ASSERT_EQ(report["corruptions"].size(), struck.size());
+    for (const auto& one : report["corruptions"]) {
+      const auto at = struck.find(one["first_step"].get<int>());
+      ASSERT_NE(at, struck.end()) << one;
+      EXPECT_EQ(one["rank"], at->second) << one;
+      EXPECT_EQ(one["found"], "constant") << one;
+      EXPECT_EQ(one["persistent"], false) << one;
+      EXPECT_EQ(one["count"], 1) << one;
+    }
+  }
+}
+
 /// Without --verify: what all ranks of the training have alike is compared in each commit.
 TEST(WrongNumbers, OfReplicasAreUndone) {
   if (!is_program("troupe-train")) GTEST_SKIP() << "it has no entry that is the same on all ranks";

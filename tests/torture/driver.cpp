@@ -206,6 +206,8 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   choose("pinned-pool", {"", "0B", "1MiB"});
   choose("partner", {"", "on", "every"});
   choose("verify", {"", "", "", "1", "1", "2"});
+  choose("check", {"", "", "", "writes", "writes,collectives"});
+  choose("check-writes-budget", {"", "1"});
   choose("checkpoint-io", {"", "direct", "pinned"});
   if (random.one_in(3)) {
     option("slab-size", "2MiB");

@@ -260,16 +260,20 @@ int run_job(Runtime& runtime) {
   auto& world = runtime.world();
   const auto& config = runtime.config();
   const auto first = static_cast<std::uint64_t>(config.integer("seed"));
+  const auto& checks = config.list("check");
+  const auto has = [&](const char* what) {
+    return std::find(checks.begin(), checks.end(), what) != checks.end();
+  };
   const Conduct conduct{.deadline = config.duration("deadline"),
                         .folder = config.text("folder"),
                         .resume = config.flag("resume"),
                         .disk_fails = config.flag("disk-fails"),
                         .collectives = config.flag("collectives"),
                         .rejoins = config.duration("rejoin-after").count() != 0,
-                        .verify = config.integer("verify")};
+                        .verify = config.integer("verify"),
+                        .guarded = has("writes")};
   auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
-  const auto& checks = config.list("check");
-  recipe.checks = std::find(checks.begin(), checks.end(), "collectives") != checks.end();
+  recipe.checks = has("collectives");
   recipe.compares = recipe.checks || on_one_host(world);
   Account account(config.integer("spoil"));
   Runner runner(runtime, conduct, account);

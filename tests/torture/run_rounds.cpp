@@ -84,6 +84,8 @@ struct Failure {
   }
 };
 
+constexpr std::int64_t kFixed = 300;  ///< numbers of the constant that each run has
+
 bool ends_world(Errc code) {
   return code == Errc::budget_exhausted || code == Errc::device_failed;
 }
@@ -165,6 +167,13 @@ SaveOptions Runner::save_options(const Round& round) const {
 
 void Runner::add_to(Checkpoint& state) {
   add_all(state, *hands_, program_->buffers.size());
+  fixed_ = device_.alloc<double>(kFixed);
+  const auto fill = [this] { device_.upload<double>(fixed_values(), fixed_); };
+  fill();
+  if (round_ % 2 == 0)
+    state.add_constant("fixed", fixed_, fill);
+  else
+    state.add_constant("fixed", fixed_);
   state.add_scratch(meeting_), state.add_scratch(own_tokens_), state.add_scratch(all_tokens_);
   state.add_scratch(flags_);
 }
@@ -184,18 +193,31 @@ void Runner::prepare(Checkpoint& state, const std::vector<std::vector<std::byte>
   state.add("sums", sums_);
 }
 
+/// What no operation of a run writes.
+std::vector<double> Runner::fixed_values() const {
+  Random random(derive(program_->seed, 77));
+  std::vector<double> values(kFixed);
+  for (auto& value : values) value = static_cast<double>(random.below(1'000'000));
+  return values;
+}
+
 /// No wrong numbers are found that nobody has made, and none again and again.
 void Runner::check_corruptions(std::size_t known) const {
   auto found = world_.corruptions();
   found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(known));
-  if (!found.empty() && (conduct_.verify != 1 || !program_->stormy))
-    throw Finding("wrong numbers are found that nobody has made: " + in_words(found.front()));
-  for (const auto& one : found)
+  for (const auto& one : found) {
+    const bool made = one.found == Corruption::Found::constant || conduct_.verify == 1;
+    if (!program_->stormy || !made)
+      throw Finding("wrong numbers are found that nobody has made: " + in_words(one));
     if (one.persistent) throw Finding("one bit is found again and again: " + in_words(one));
+  }
 }
 
 /// What prepare() has left in them, however often it was called.
 void Runner::check_sums() {
+  const auto fixed = std::exchange(fixed_, {});
+  if (fixed.valid() && !stormy_ && device_.download(fixed) != fixed_values())
+    throw Finding("a constant of the checkpoint is not what it was");
   auto sums = std::exchange(sums_, {});
   if (!sums.valid()) return;
   const double expected = conduct_.collectives ? ranks_ * (ranks_ + 1) / 2 : rank_ + 1;
@@ -252,14 +274,17 @@ void Runner::run_once(const Round& round, Checkpoint& state,
               .save = save});
 }
 
-/// Behind the last step of an interval, so that no step sees it: the next pass finds it, and the
-/// state is that of the two others. Once for each step.
+/// Behind the last step of an interval, so that no step sees it. A bit of the state is found by the
+/// next pass, and the state is that of the two others; one of a constant is found at once. Once for
+/// each step.
 void Runner::flip_a_bit(std::int64_t step) {
-  if (conduct_.verify != 1 || !program_->stormy) return;
+  if (!program_->stormy) return;
   Random random(
       derive(program_->seed, 1000 * round_ + static_cast<std::uint64_t>(step * ranks_ + rank_)));
   if (!random.one_in(4) || !flipped_.insert(step).second) return;
-  device_.inject(SilentFault::flip);
+  const bool of_state = conduct_.verify == 1 && (conduct_.guarded || random.one_in(2));
+  if (!of_state && conduct_.guarded) return;  // other memory would be struck, and the job end
+  device_.inject(of_state ? SilentFault::flip : SilentFault::stray_write);
 }
 
 /// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a

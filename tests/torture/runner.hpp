@@ -29,6 +29,7 @@ struct Conduct {
   bool collectives = true;  ///< else ranks meet without
   bool rejoins = false;     ///< ranks that are lost for good come back after a while
   std::int64_t verify = 0;  ///< as --verify has it
+  bool guarded = false;     ///< --check writes
 };
 
 /// Carries out programs, one after the other, and compares all that can be seen with the oracle.
@@ -103,6 +104,7 @@ class Runner {
   void add_to(Checkpoint& state);
   void prepare(Checkpoint& state, const std::vector<std::vector<std::byte>>& contents, bool struck);
   void check_sums();
+  [[nodiscard]] std::vector<double> fixed_values() const;
   void flip_a_bit(std::int64_t step);
   void check_corruptions(std::size_t known) const;
   void run_once(const Round& round, Checkpoint& state,
@@ -157,7 +159,8 @@ class Runner {
   /// By operation: in a run what it has to see, else what it has seen; under mutex_ then.
   std::map<std::uint32_t, std::vector<std::byte>> looks_;
   GpuRef<double> meeting_;
-  GpuRef<double> sums_;  ///< see prepare()
+  GpuRef<double> sums_;   ///< see prepare()
+  GpuRef<double> fixed_;  ///< see fixed_values()
   GpuRef<std::uint8_t> own_tokens_, all_tokens_;
   Epoch tokens_epoch_{};
   GpuRef<double> flags_;            ///< see meet_by_puts()

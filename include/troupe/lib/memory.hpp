@@ -153,14 +153,19 @@ struct Fault {
   Result<void> check() const;
 };
 
-/// Lets the next call of a library fail: for tests of its actor.
+/// Lets the next call of a library fail, or the next products that are looked at be wrong: for
+/// tests.
 struct LibraryFault {
   static constexpr std::string_view kName = "memory.library_fault";
   static constexpr Lane kLane = Lane::memory;
   static constexpr DTypes kDTypes = DTypes::all();
 
   OpDType dtype;
-  char library[24] = {};  ///< its name, filled up with zeros
+  /// 0: the next call fails. Otherwise none does, and so many products, of any library, that are
+  /// looked at (--check products) are wrong, those that are done again counted; 0 to 2.
+  std::uint32_t wrong = 0;
+  std::uint32_t reserved = 0;
+  char library[24] = {};  ///< its name, filled up with zeros; of no meaning for wrong products
 
   [[nodiscard]] std::string_view name() const noexcept {
     return {library, ::strnlen(library, sizeof library)};

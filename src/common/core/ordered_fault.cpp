@@ -47,11 +47,12 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   fault.death = rank_death(name);
   fault.silent = silent_fault(name);
   if (!kind && !fault.failing_gpu && !fault.death && !fault.silent) {
+    std::string silent;
+    for (const auto one : kSilentFaults) silent += std::string(to_string(one)) + ", ";
     return wrong(
         fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, rank, "
-                    "node, stop, flip, flip-result, sick-gpu, stray-write, illegal-address, trap, "
-                    "assert, misaligned)",
-                    name));
+                    "node, stop, {}illegal-address, trap, assert, misaligned)",
+                    name, silent));
   }
   if (kind) fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
@@ -82,7 +83,10 @@ OptionSpec fault_option() {
       "failing-gpu: the GPU says that it is failing; or the rank's process: rank (it is killed), "
       "node (with all of its place), stop (it is stopped); or wrong numbers: flip (a bit of the "
       "state), flip-result (of the next result), sick-gpu (each seventh result), stray-write (into "
-      "memory that --check writes guards); ITER: an iteration, or a phase of recovery"};
+      "memory that --check writes guards, or a constant), wrong-product and wrong-products (of "
+      "those that --check products looks at); or slow (each step takes longer from then on); ITER: "
+      "an "
+      "iteration, or a phase of recovery"};
   option.shapes_result = false;
   return option;
 }

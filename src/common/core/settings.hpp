@@ -19,6 +19,7 @@ enum class TokenWay : std::uint8_t { automatic, peer, network, nccl };
 enum class OnLoss : std::uint8_t { respawn, shrink, stop };
 enum class OnRankLoss : std::uint8_t { stop, respawn };
 enum class OnHealth : std::uint8_t { warn, shrink, replace };
+enum class OnSlow : std::uint8_t { warn, leave };
 enum class CheckpointIo : std::uint8_t { direct, pinned, automatic };
 enum class Partner : std::uint8_t { automatic, on, off, every };
 enum class StopSignal : std::uint8_t { usr1, usr2, term, none };

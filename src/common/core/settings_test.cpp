@@ -65,6 +65,7 @@ TEST_F(SettingsOfAProgram, WordsAreEnumerators) {
   expect_words(
       "on-health", &Settings::on_health,
       {{"warn", OnHealth::warn}, {"shrink", OnHealth::shrink}, {"replace", OnHealth::replace}});
+  expect_words("on-slow", &Settings::on_slow, {{"warn", OnSlow::warn}, {"leave", OnSlow::leave}});
   expect_words("checkpoint-io", &Settings::checkpoint_io,
                {{"direct", CheckpointIo::direct},
                 {"pinned", CheckpointIo::pinned},

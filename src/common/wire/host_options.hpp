@@ -32,6 +32,7 @@ struct HostSettings {
   std::uint8_t other_hosts = 0;   ///< 1: some ranks of the job are on other hosts
   std::uint8_t reproducible = 0;  ///< 1: sums over ranks always have the same bits
   std::uint8_t register_buffers = 0;  ///< 1: slabs are registered with communicators
+  std::uint8_t check_products = 0;    ///< 1: products are looked at by checksums, see ProductChecks
   std::uint8_t in_process = 0;        ///< 1: a thread of the rank's (--isolation thread)
   /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
   std::array<char, 16> interface {};

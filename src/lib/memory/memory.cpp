@@ -69,7 +69,10 @@ Result<void> Prepare::check_parts(const Parts& parts) const {
 }
 
 Result<void> LibraryFault::check() const {
-  return checker(*this).require(!name().empty(), "the library's name is missing").result();
+  return checker(*this)
+      .require(wrong <= 2, "wrong must be 0 to 2")
+      .require(wrong > 0 || !name().empty(), "the library's name is missing")
+      .result();
 }
 
 std::span<const OperationInfo* const> operations() noexcept {

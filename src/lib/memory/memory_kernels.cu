@@ -25,17 +25,29 @@ __device__ Word word_at(const unsigned char* data, std::uint64_t bytes) {
   return word;
 }
 
+__device__ Word mix_pair(const Pack<Word>& pair, std::uint64_t i) {
+  const Word place = (2 * i + 1) * kPlace;
+  return mix(pair.element[0] + place) + mix(pair.element[1] + (place + kPlace));
+}
+
 /// One item is a pair of words, where they are aligned, else one word.
-__global__ void digest_kernel(const unsigned char* data, std::uint64_t bytes, bool in_pairs,
-                              Word* result) {
+__global__ void digest_kernel(const unsigned char* __restrict__ data, std::uint64_t bytes,
+                              bool in_pairs, Word* __restrict__ result) {
+  constexpr int kAtOnce = 4;  // loads that are under way
   const std::uint64_t words = bytes / sizeof(Word);
   Word sum = 0;
   if (in_pairs) {
-    for (std::uint64_t i = first_index(); i < words / 2; i += index_step()) {
-      const auto pair = reinterpret_cast<const Pack<Word>*>(data)[i];
-      sum +=
-          mix(pair.element[0] + (2 * i + 1) * kPlace) + mix(pair.element[1] + (2 * i + 2) * kPlace);
+    const auto* const pairs = reinterpret_cast<const Pack<Word>*>(data);
+    const std::uint64_t step = index_step();
+    std::uint64_t i = first_index();
+    for (; i + (kAtOnce - 1) * step < words / 2; i += kAtOnce * step) {
+      Pack<Word> some[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) some[k] = pairs[i + k * step];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) sum += mix_pair(some[k], i + k * step);
     }
+    for (; i < words / 2; i += step) sum += mix_pair(pairs[i], i);
   }
   const std::uint64_t done = in_pairs ? words / 2 * 2 : 0;
   for (std::uint64_t i = done + first_index(); i * sizeof(Word) < bytes; i += index_step())

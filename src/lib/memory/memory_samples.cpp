@@ -13,7 +13,7 @@ const Samples kMemorySamples{memory::Fill{DType::f64, 4, {}, range_in(1)},
                              memory::Nop{DType::f64},
                              memory::Fence{DType::f64, range_in(1)},
                              memory::Fault{DType::f64, {}, 0},
-                             memory::LibraryFault{DType::f64, "blas"},
+                             memory::LibraryFault{DType::f64, 0, 0, "blas"},
                              memory::Prepare{DType::f64}};
 
 }  // namespace

@@ -48,6 +48,12 @@ Result<GpuHealth> Device::health() const {
   return core_->health();
 }
 void Device::inject(SilentFault fault) const {
+  if (fault == SilentFault::wrong_product || fault == SilentFault::wrong_products) {
+    memory::LibraryFault op;
+    op.wrong = fault == SilentFault::wrong_products ? 2 : 1;
+    (void)detail::submit(submitter(), op);
+    return;
+  }
   core_->silent_faults().order(fault);
 }
 void Device::inject_health(const HealthEvent& event) const {

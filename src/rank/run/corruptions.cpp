@@ -9,7 +9,12 @@
 namespace troupe {
 
 std::string_view to_string(Corruption::Found found) noexcept {
-  return found == Corruption::Found::verified ? "verified" : "replicated";
+  switch (found) {
+    case Corruption::Found::verified: return "verified";
+    case Corruption::Found::replicated: return "replicated";
+    case Corruption::Found::constant: break;
+  }
+  return "constant";
 }
 
 std::string in_words(const Corruption& corruption) {
@@ -17,12 +22,17 @@ std::string in_words(const Corruption& corruption) {
   std::string text =
       c.rank < 0 ? std::string("one of several ranks") : fmt::format("rank {}", c.rank);
   if (c.rank >= 0) text += fmt::format(" ({}host {})", c.gpu.empty() ? "" : c.gpu + ", ", c.host);
-  text += c.found == Corruption::Found::verified
-              ? fmt::format(" computed wrong numbers in steps {} to {}", c.first_step, c.last_step)
-              : fmt::format(" has an entry that differs from the other ranks' after steps {} to {}",
-                            c.first_step, c.last_step);
+  switch (c.found) {
+    case Corruption::Found::verified: text += " computed wrong numbers in"; break;
+    case Corruption::Found::replicated:
+      text += " has an entry that differs from the other ranks' after";
+      break;
+    case Corruption::Found::constant: text += " has a constant that has changed in"; break;
+  }
+  text += fmt::format(" steps {} to {}", c.first_step, c.last_step);
   text += c.persistent ? ", again and again" : ", once";
-  text += fmt::format(": entry {}", c.entry);
+  text += fmt::format(": {} {}", c.found == Corruption::Found::constant ? "constant" : "entry",
+                      c.entry);
   if (c.count > 0)
     text += fmt::format(", element {}{}", c.element,
                         c.count > 1 ? fmt::format(" and {} more", c.count - 1) : "");

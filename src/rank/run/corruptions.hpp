@@ -8,6 +8,11 @@
 
 namespace troupe::rank_process {
 
+/// A text that ranks tell one another, cut off behind 63 bytes.
+struct ShortText {
+  char text[64] = {};
+  void put(const std::string& from) { text[from.copy(text, sizeof text - 1)] = 0; }
+};
 /// Where a rank is, as it tells the others.
 struct Place {
   char gpu[64] = {}, host[64] = {};

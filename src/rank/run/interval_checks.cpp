@@ -1,5 +1,6 @@
 #include "rank/run/interval_checks.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -10,6 +11,14 @@
 #include "rank/run/run_commands.hpp"
 
 namespace troupe::rank_process {
+
+IntervalChecks::Outcome IntervalChecks::resume(std::int64_t step, std::int64_t struck) {
+  begin_ = step;
+  if (!constants_.any()) return Outcome::good;
+  constants_.learn();
+  const auto changed = constants_.mend(step, std::max(step, struck));
+  return !changed.empty() && tell(changed) ? Outcome::failing : Outcome::good;
+}
 
 void IntervalChecks::begin(std::int64_t step) {
   begin_ = step;
@@ -27,6 +36,14 @@ void IntervalChecks::look_at_begin() {
 }
 
 IntervalChecks::Outcome IntervalChecks::end(std::int64_t next) {
+  // First: passes that agree prove nothing if all have read the same wrong constant.
+  if (constants_.any()) {
+    const auto changed = constants_.mend(begin_, next - 1);
+    if (!changed.empty()) {
+      settle();
+      return do_again(changed);
+    }
+  }
   if (verifier_.is_due()) {
     settle();
     const auto outcome = verifier_.end(next);
@@ -47,9 +64,22 @@ IntervalChecks::Outcome IntervalChecks::end(std::int64_t next) {
   if (!odd) return Outcome::good;
   odd->first_step = begin_;
   odd->last_step = next - 1;
-  odd->persistent = std::exchange(odd_at_, begin_) == begin_;
-  tell_corruption(*core_, *odd);
-  const bool leaves = odd->persistent && gives_up(*odd);
+  return do_again({*odd});
+}
+
+bool IntervalChecks::tell(const std::vector<Corruption>& found) {
+  if (std::exchange(odd_at_, begin_) != begin_) odd_.clear();
+  std::optional<Corruption> persistent;
+  for (auto one : found) {
+    one.persistent = !odd_.insert(one.rank).second;
+    if (one.persistent) persistent = one;
+    tell_corruption(*core_, std::move(one));
+  }
+  return persistent && gives_up(*persistent);
+}
+
+IntervalChecks::Outcome IntervalChecks::do_again(const std::vector<Corruption>& found) {
+  const bool leaves = tell(found);
   go_back();
   verifier_.begin(begin_);
   return leaves ? Outcome::failing : Outcome::again;
@@ -100,8 +130,16 @@ void IntervalChecks::look_at_memory_at_end(std::int64_t step) {
   if (auto sound = guard_->look_at_end(step); !sound) throw Exception(sound.error());
 }
 
+void IntervalChecks::stray_if_ordered(std::int64_t step) {
+  auto& faults = core_->device().silent_faults();
+  if (!faults.stray_is_ordered()) return;
+  const bool strayed =
+      (guard_ && guard_->stray(step, constants_.buffers())) || constants_.stray(step);
+  if (strayed) faults.take_stray();
+}
+
 void IntervalChecks::flip_if_ordered(std::int64_t step) {
-  if (guard_) guard_->stray_if_ordered(step);
+  stray_if_ordered(step);
   if (!core_->device().silent_faults().take_flip()) return;
   std::vector<std::size_t> buffers;
   const auto& entries = checkpoint_->saved_entries();

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
 
+#include "rank/run/constants.hpp"
 #include "rank/run/device_exchange.hpp"
 #include "rank/run/memory_guard.hpp"
 #include "rank/run/replicas.hpp"
@@ -35,11 +37,15 @@ class IntervalChecks {
         timeline_(&timeline),
         states_(&states),
         exchange_(core),
+        constants_(core, checkpoint, exchange_),
         verifier_(core, checkpoint, exchange_, core.options().verify, run),
         replicas_(core, checkpoint, exchange_) {
     if (const auto budget = core.options().guard) guard_.emplace(core, *budget);
   }
 
+  /// The run begins with `step`, or goes on from there after a fault that has struck in `struck`:
+  /// looks after the constants, because a wrong one may have caused the fault. Good or failing.
+  [[nodiscard]] Outcome resume(std::int64_t step, std::int64_t struck);
   /// The steps that follow are those behind the commit of `step`.
   void begin(std::int64_t step);
   /// No steps follow for now: the program does other things, perhaps with ranks that do not look.
@@ -58,7 +64,8 @@ class IntervalChecks {
   /// of this rank has changed that no command was to write.
   void look_at_memory(std::int64_t step);
   void look_at_memory_at_end(std::int64_t step);
-  /// Behind a step: changes one bit of the state, or of guarded memory, if that was ordered.
+  /// Behind a step: changes one bit of the state, of a constant or of guarded memory, if that was
+  /// ordered.
   void flip_if_ordered(std::int64_t step);
 
  private:
@@ -66,6 +73,12 @@ class IntervalChecks {
   /// what they have asked of one another for the steps.
   void settle();
   void go_back();
+  /// Tells what was found in the steps behind begin_. True: a GPU has been told to say that it is
+  /// failing, because it is not the first time.
+  [[nodiscard]] bool tell(const std::vector<Corruption>& found);
+  /// The steps behind begin_ do not count for what was found in them.
+  [[nodiscard]] Outcome do_again(const std::vector<Corruption>& found);
+  void stray_if_ordered(std::int64_t step);
   /// Has the GPU of that rank say that it is failing. True: its rank will leave it. All members.
   [[nodiscard]] bool gives_up(const Corruption& found);
 
@@ -74,11 +87,13 @@ class IntervalChecks {
   RunTimeline* timeline_;
   RunStates* states_;
   DeviceExchange exchange_;
+  Constants constants_;
   Verifier verifier_;
   Replicas replicas_;
   std::optional<MemoryGuard> guard_;
   std::int64_t begin_ = -1;
-  std::int64_t odd_at_ = -1;  ///< the interval behind which an entry was not the same everywhere
+  std::int64_t odd_at_ = -1;  ///< the interval that was last done again for what was found in it …
+  std::set<int> odd_;         ///< … on these ranks
   std::int64_t given_up_at_ = -1;  ///< the interval for which a GPU was said to be failing
 };
 

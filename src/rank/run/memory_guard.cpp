@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <string_view>
 #include <utility>
 
 namespace troupe::rank_process {
@@ -11,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kPiece = 4u << 20;
+constexpr std::uint64_t kPieceBytes = 4u << 20;
 constexpr std::int64_t kMostPieces = 4096;  ///< of a look
 
 Operand range_of(const Buffers::State& state, std::uint32_t buffer, std::uint64_t first,
@@ -55,6 +57,7 @@ Result<void> MemoryGuard::take_answers() {
 void MemoryGuard::ask(std::int64_t step, std::uint64_t most_bytes) {
   const Device device(core_->shared_device());
   auto& buffers = core_->device().port().buffers();
+  const auto commands = core_->device().flight().recorded();
   const auto own = digests_.length() > 0 ? digests_.operand().buffer : ~0u;
   std::vector<Asked> pieces;
   const auto states = buffers.states();
@@ -62,13 +65,13 @@ void MemoryGuard::ask(std::int64_t step, std::uint64_t most_bytes) {
   const auto add = [&](const Place& from, const Place& end) {
     for (const auto& [buffer, state] : states) {
       if (buffer == own) continue;
-      for (std::uint64_t first = 0; first < state.bytes; first += kPiece) {
+      for (std::uint64_t first = 0; first < state.bytes; first += kPieceBytes) {
         const Place place{buffer, first};
         if (place < from || place >= end) continue;
-        const auto bytes = std::min(kPiece, state.bytes - first);
+        const auto bytes = std::min(kPieceBytes, state.bytes - first);
         if (bytes > most_bytes || std::ssize(pieces) == kMostPieces) return true;
         most_bytes -= bytes;
-        pieces.push_back({place, {state, bytes, 0, step}});
+        pieces.push_back({place, {state, bytes, 0, step, commands}});
       }
     }
     return false;
@@ -112,19 +115,40 @@ std::uint64_t MemoryGuard::allowance() {
     const Device device(core_->shared_device());
     constexpr std::int64_t kBytes = 16 << 20;
     auto room = device.try_alloc<std::uint8_t>(kBytes, "digests of guarded memory");
-    if (!room.ok()) return kPiece;
+    if (!room.ok()) return kPieceBytes;
     const auto result = device.alloc<std::uint64_t>(1);
     device.fill(*room, std::uint8_t{0});
-    if (!device.digest(*room, result).wait().ok()) return kPiece;
+    if (!device.digest(*room, result).wait().ok()) return kPieceBytes;
     const auto begin = Clock::now();
     for (int i = 0; i < 4; ++i) (void)device.digest(*room, result);
-    if (!device.digest(*room, result).wait().ok()) return kPiece;
+    if (!device.digest(*room, result).wait().ok()) return kPieceBytes;
     const std::chrono::duration<double> time = Clock::now() - begin;
     bytes_per_second_ = 5 * kBytes / std::max(time.count(), 1e-9);
-    return kPiece;
+    return kPieceBytes;
   }
   const std::chrono::duration<double> since = now - before;
-  return std::max(kPiece, static_cast<std::uint64_t>(budget_ * since.count() * bytes_per_second_));
+  return std::max(kPieceBytes, static_cast<std::uint64_t>(budget_ * since.count() * bytes_per_second_));
+}
+
+std::string MemoryGuard::commands_since(std::uint64_t number) const {
+  auto& flight = core_->device().flight();
+  const auto all = flight.recorded() - number;
+  const auto records = flight.records();
+  const auto kept = std::min<std::uint64_t>(all, records.size());
+  std::map<std::string_view, std::uint64_t> counts;
+  for (auto i = records.size() - kept; i < records.size(); ++i) {
+    const auto* const info = find_operation(records[i].opcode).info;
+    if (info != nullptr && !info->name.starts_with("memory.digest")) ++counts[info->name];
+  }
+  if (counts.empty()) return {};
+  std::vector<std::pair<std::uint64_t, std::string_view>> order;
+  for (const auto& [name, count] : counts) order.emplace_back(count, name);
+  std::sort(order.begin(), order.end(), std::greater<>());
+  std::string text;
+  for (const auto& [count, name] : order)
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, name);
+  return fmt::format("; {}commands since: {}", kept < all ? fmt::format("the last {} ", kept) : "",
+                     text);
 }
 
 Error MemoryGuard::changed(const Asked& now, const Seen& before) const {
@@ -133,24 +157,27 @@ Error MemoryGuard::changed(const Asked& now, const Seen& before) const {
   return {Errc::corrupt, 0,
           fmt::format("rank {}: {} has changed in its bytes {} to {} between the commits of steps "
                       "{} and {}, and no command was to write it: a kernel or a function has "
-                      "written beyond its operands, or the memory is bad",
+                      "written beyond its operands, or the memory is bad{}",
                       core_->mpi().rank(), buffers.describe(range), now.place.first,
-                      now.place.first + now.seen.bytes - 1, before.step, now.seen.step)};
+                      now.place.first + now.seen.bytes - 1, before.step, now.seen.step,
+                      commands_since(before.commands))};
 }
 
-void MemoryGuard::stray_if_ordered(std::int64_t step) {
+bool MemoryGuard::stray(std::int64_t step, const std::vector<std::uint32_t>& but) {
   std::vector<std::pair<Place, Seen>> pieces;
   for (const auto& [buffer, state] : core_->device().port().buffers().states()) {
+    if (std::find(but.begin(), but.end(), buffer) != but.end()) continue;
     for (const auto& known : known_)
       if (known.first.buffer == buffer && known.second.state == state) pieces.push_back(known);
   }
-  if (pieces.empty() || !core_->device().silent_faults().take_stray()) return;
+  if (pieces.empty()) return false;
   std::mt19937_64 random(static_cast<std::uint64_t>(step) * 1'000'003 +
                          static_cast<std::uint64_t>(core_->mpi().rank()));
   const auto& [place, seen] = pieces[random() % pieces.size()];
   const auto range = range_of(seen.state, place.buffer, place.first, seen.bytes);
   (void)detail::submit(Device(core_->shared_device()).submitter(),
                        memory::StrayWrite{DType::u8, random() % (8 * seen.bytes), range});
+  return true;
 }
 
 }  // namespace troupe::rank_process

@@ -34,9 +34,9 @@ class MemoryGuard {
   [[nodiscard]] Result<void> look(std::int64_t step);
   /// The same at the end of the run, of the last look too.
   [[nodiscard]] Result<void> look_at_end(std::int64_t step);
-  /// A piece is changed by a command that does not say so, if that was ordered
-  /// (SilentFault::stray_write) and a piece is known by now.
-  void stray_if_ordered(std::int64_t step);
+  /// A piece of another buffer than those is changed by a command that does not say so, chosen by
+  /// the step. False: none is known yet.
+  bool stray(std::int64_t step, const std::vector<std::uint32_t>& but);
 
  private:
   /// A piece: the buffer's place in the table, and the bytes before it there.
@@ -50,6 +50,7 @@ class MemoryGuard {
     Buffers::State state;
     std::uint64_t bytes = 0, digest = 0;
     std::int64_t step = -1;
+    std::uint64_t commands = 0;  ///< that had been submitted
   };
   struct Asked {
     Place place;
@@ -58,6 +59,8 @@ class MemoryGuard {
 
   [[nodiscard]] Result<void> take_answers();
   void ask(std::int64_t step, std::uint64_t most_bytes);
+  /// The operations that have been submitted since, as far as the flight recorder has them.
+  [[nodiscard]] std::string commands_since(std::uint64_t number) const;
   [[nodiscard]] Error changed(const Asked& now, const Seen& before) const;
   /// How many bytes may be looked at now.
   [[nodiscard]] std::uint64_t allowance();

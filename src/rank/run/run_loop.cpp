@@ -229,6 +229,7 @@ Step RunLoop::call_step(std::int64_t i) {
 
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
+  if (checks_.resume(from_, at_) == IntervalChecks::Outcome::failing) leave_if_failing(from_);
   checks_.begin(from_);
   const std::unique_ptr<IntervalChecks, void (*)(IntervalChecks*)> until_end(
       &checks_, [](IntervalChecks* checks) { checks->pause(); });

@@ -9,12 +9,6 @@
 namespace troupe::rank_process {
 namespace {
 
-constexpr std::size_t kTextBytes = 64;
-
-void put(char (&to)[kTextBytes], const std::string& text) {
-  text.copy(to, kTextBytes - 1);
-}
-
 /// Earlier passes that the state of a rank differs from.
 struct Differs {
   std::uint8_t from_first = 0, from_second = 0;
@@ -27,7 +21,7 @@ struct Verifier::Told {
   std::int32_t entry = -1;                                ///< the first that differs; -1: none
   std::int32_t reserved = 0;
   std::uint64_t element = 0, count = 0;
-  char first[kTextBytes] = {}, second[kTextBytes] = {};  ///< its values
+  ShortText first = {}, second = {};  ///< its values
   Place place = {};
 };
 
@@ -74,8 +68,8 @@ Verifier::Outcome Verifier::end_second() {
     mine.entry = static_cast<std::int32_t>(differs->index);
     mine.element = differs->how.first;
     mine.count = differs->how.count;
-    put(mine.first, differs->how.before);
-    put(mine.second, differs->how.after);
+    mine.first.put(differs->how.before);
+    mine.second.put(differs->how.after);
   }
   mine.place = place_of(*core_);
   const auto told = exchange_->gather(mine);
@@ -98,8 +92,8 @@ Verifier::Outcome Verifier::end_second() {
             .entry = checkpoint_->saved_entries()[static_cast<std::size_t>(seen.entry)].name,
             .element = seen.element,
             .count = seen.count,
-            .wrong = seen.first,
-            .right = seen.second};
+            .wrong = seen.first.text,
+            .right = seen.second.text};
   if (suspects.size() == 1) {
     found_.rank = core_->members().ranks()[suspects.front()];
     found_.gpu = suspect.place.gpu;

@@ -62,6 +62,7 @@ void Checkpoint::clear() {
   saved_.clear();
   looks_.clear();
   constants_.clear();
+  guarded_.clear();
   scratch_.clear();
   named_.clear();
   steps_[0] = steps_[1] = -1;

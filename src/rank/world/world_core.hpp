@@ -60,6 +60,8 @@ class WorldCore {
     bool leaves_failing = false;
     /// The same, and it goes on at a spare place.
     bool replaces_failing = false;
+    double slow_factor = 1.5;   ///< see SlowRanks; 0: nobody looks for slow ranks
+    bool leaves_slow = false;   ///< a slow rank's GPU is taken for one that is failing
     bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.

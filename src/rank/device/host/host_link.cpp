@@ -71,6 +71,7 @@ void HostLink::write_settings(bool standby) {
                               .other_hosts = launch_.other_hosts,
                               .reproducible = launch_.reproducible,
                               .register_buffers = launch_.register_buffers,
+                              .check_products = launch_.check_products,
                               .in_process = launch_.in_process};
   check(launch_.interface.size() < settings.interface.size(), "HostLaunch: interface is too long");
   launch_.interface.copy(settings.interface.data(), settings.interface.size() - 1);

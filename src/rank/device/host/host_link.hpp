@@ -38,6 +38,7 @@ struct HostLaunch {
   bool other_hosts = false;             ///< some ranks of the job are on other hosts
   int channels = 0;                     ///< ends of channels (--token-path nccl) that it may have
   bool reproducible = false;            ///< sums over ranks always have the same bits
+  bool check_products = false;          ///< products are looked at by checksums
   bool register_buffers = false;        ///< slabs are registered with communicators
   std::string interface;                ///< network of a cpu engine's collectives
   std::string library_folders;          ///< of libraries outside of troupe, separated by ':'

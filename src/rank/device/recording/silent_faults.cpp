@@ -28,8 +28,11 @@ void SilentFaults::order(SilentFault fault) {
   switch (fault) {
     case SilentFault::flip: ++flips_; return;
     case SilentFault::stray_write: ++strays_; return;
+    case SilentFault::slow: slow_ = true; return;
     case SilentFault::flip_result: ++results_; break;
     case SilentFault::sick_gpu: sick_ = true; break;
+    case SilentFault::wrong_product:
+    case SilentFault::wrong_products: return;  // the device host's
   }
   follows_ = true;
 }
