@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "device_host/engine/collective_half.hpp"
+
 namespace troupe::host {
 
 Result<std::unique_ptr<Core>> Core::make(const wire::HostOptions& options, Port port) {
@@ -12,10 +14,10 @@ Result<std::unique_ptr<Core>> Core::make(const wire::HostOptions& options, Port 
   auto helpers_bell = ipc::Doorbell::create();
   if (!helpers_bell) return helpers_bell.error();
   const auto& settings = port.settings();
-  auto engine = make_engine({settings.device, settings.memory_limit, settings.threads,
-                             settings.interface.data(), settings.other_hosts != 0,
-                             settings.channels, settings.reproducible != 0,
-                             settings.register_buffers != 0, settings.in_process != 0});
+  auto engine = make_engine(
+      {settings.device, settings.memory_limit, settings.threads, settings.interface.data(),
+       settings.other_hosts != 0, settings.channels, settings.reproducible != 0,
+       settings.register_buffers != 0, settings.in_process != 0, settings.check_products != 0});
   if (!engine) return engine.error();
   return std::make_unique<Core>(options, std::move(port), std::move(*flight),
                                 std::move(*batches_bell), std::move(*helpers_bell),
@@ -34,6 +36,7 @@ Core::Core(const wire::HostOptions& options, Port its_port, FlightLog its_flight
       life(rank, *engine, replies),
       batches(*engine, lanes, replies, flight, settings().completion, std::move(batches_bell)),
       helpers(std::move(helpers_bell)) {
+  engine->collectives().measure(flight.times());
   ActivitySink sink;
   if (flight.traces_gpu())
     sink = [this](std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,

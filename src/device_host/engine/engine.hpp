@@ -50,6 +50,7 @@ struct EngineOptions {
   bool register_buffers = false;
   /// The engine is a part of the program's process, which goes on behind it.
   bool in_process = false;
+  bool check_products = false;  ///< see ProductChecks
 };
 
 /// A place in a queue that other queues and the reactor can wait for.
@@ -95,7 +96,15 @@ class Call {
   Call(Queue queue, const AddressMap& addresses, const Parts& parts, std::uint32_t communicator = 0)
       : queue_(queue), addresses_(&addresses), parts_(parts), communicator_(communicator) {}
 
+  /// The same call of an operation that runs to prepare others, on scratch memory.
+  [[nodiscard]] Call for_preparation() const {
+    Call call = *this;
+    call.prepares_ = true;
+    return call;
+  }
+
   [[nodiscard]] Queue queue() const noexcept { return queue_; }
+  [[nodiscard]] bool prepares() const noexcept { return prepares_; }
   [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return parts_.tail; }
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
   /// The communicator of a collective; see CollectiveHalf.
@@ -113,6 +122,7 @@ class Call {
   const AddressMap* addresses_;
   Parts parts_;
   std::uint32_t communicator_;
+  bool prepares_ = false;
 };
 
 class CollectiveHalf;
@@ -170,6 +180,12 @@ class Engine {
   /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the queue's stream;
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
   virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
+
+  /// The next `count` products that are looked at are wrong: see ProductChecks. Errors: invalid if
+  /// none are.
+  virtual Result<void> order_wrong_products(std::uint32_t /*count*/) {
+    return Error{Errc::invalid, 0, "no products are looked at: --check products is off"};
+  }
 
   /// Begins something short that stands behind nothing else: where it does not end, the GPU carries
   /// out nothing of this process any more, which the driver may say much later. One at a time.

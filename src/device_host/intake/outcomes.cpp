@@ -34,12 +34,14 @@ void Outcomes::hold(std::uint64_t ticket, const Result<void>& outcome) {
 }
 
 void Outcomes::answer_held() {
-  // What is refused has done nothing; a library's failure may have come midway.
+  // What is refused has done nothing; a library's failure may have come midway, and of a wrong
+  // product the result is there.
   for (const auto& [ticket, outcome] : held_) {
     if (outcome.ok()) {
       core_->batches.add(ticket);
     } else {
-      core_->replies.send(ticket, 1, outcome, outcome.code() == Errc::library);
+      core_->replies.send(ticket, 1, outcome,
+                          outcome.code() == Errc::library || outcome.code() == Errc::corrupt);
     }
   }
   held_.clear();

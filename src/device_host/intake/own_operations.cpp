@@ -56,6 +56,9 @@ std::optional<Step> OwnOperations::carry_out(const Source& source, const memory:
 
 Step OwnOperations::carry_out(const Source& source, const memory::LibraryFault& op) {
   core_->note_issued(source.command->header());
+  if (op.wrong != 0)
+    return outcomes_->answered(source.command->header().ticket,
+                               core_->engine->order_wrong_products(op.wrong));
   const auto lane = known_library_lane(op.name());
   if (lane) (*libraries_)[*lane].fails_next = true;
   return outcomes_->answered(

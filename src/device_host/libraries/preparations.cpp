@@ -178,7 +178,7 @@ void Preparations::run(Preparation& one) {
     return;
   }
   one.outcome = engine.run(one.command.info(), one.command.op(),
-                           Call(one.lane, one.addresses, one.command.parts()));
+                           Call(one.lane, one.addresses, one.command.parts()).for_preparation());
   one.plans = engine.libraries().take_new_plans(one.lane);
 }
 

@@ -164,8 +164,8 @@ Step SequenceRuns::end(SetAside::Entry& entry, const wire::Command& command, Res
   if (life.lose_if_dead(outcome)) return Step::ended;
   const auto failed_lane = playing.done() ? Lane::memory : playing.next().lane;
   if (!outcome.ok()) outcome = at_step(outcome.error(), playing.next_index() + 1);
-  if (!outcome.ok() && outcome.code() != Errc::library && outcome.code() != Errc::peer_lost &&
-      playing.untouched())
+  if (!outcome.ok() && outcome.code() != Errc::library && outcome.code() != Errc::corrupt &&
+      outcome.code() != Errc::peer_lost && playing.untouched())
     return outcomes_->answered(ticket, outcome);
   if (auto joined = playing.join(); !joined.ok()) {
     life.lose(joined.error());  // nobody knows when it ends

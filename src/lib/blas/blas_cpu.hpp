@@ -15,6 +15,7 @@
 #include <troupe/lib/blas.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/blas/dense_product.hpp"
 
 /// OpenBLAS counts in 32 bits: level 1 goes through longer vectors piece by piece, all else refuses
 /// them.
@@ -178,6 +179,15 @@ void for_half(std::int64_t n, blas::Uplo uplo, Visit&& visit) {
   }
 }
 
+class Blas;
+/// Whether a product is to be looked at.
+bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call, Blas& library);
+/// Carries a product out, and looks at it if it is to be.
+Result<void> run_or_look(const blas::Gemm& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::GemmEx& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::GemmBatched& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::Matmul& op, const Call& call, Blas& library);
+
 class Blas final
     : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
                            blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
@@ -188,20 +198,33 @@ class Blas final
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
                            blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
-  explicit Blas(Services& its_services) : services(its_services) {
+  explicit Blas(Services& its_services)
+      : services(its_services), looks(its_services.product_checks()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
   }
   [[nodiscard]] Dependencies stands_on() const override {
     return {{"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
   }
 
+  /// A product that is looked at does.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override {
+    return info.traits.blocking || is_looked_at(info, op, call, *this);
+  }
+
   // For its operations.
+
+  template <ProductThatIsLookedAt Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return run_or_look(op, call, *this);
+  }
 
   /// Queues work(c, s) on the vectors of a rotation.
   template <class Op, class Work>
   Result<void> rotate(const Op& op, const Call& call, Work&& work);
 
   Services& services;
+  ProductLooks looks;
 };
 
 /// Its operations, each in the file of its family: called by HalfOf.

@@ -1,5 +1,6 @@
 #include "lib/blas/blas_cuda.hpp"
 
+#include "lib/blas/blas_check_kernels.cuh"
 #include "lib/blas/blas_kernels.cuh"
 
 /// The handles, and level 1 on the cuda engine.
@@ -31,7 +32,9 @@ Result<void> Blas::open(Queue queue) {
   TROUPE_CUDA_TRY(cublasSetMathMode(
       handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                         CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
-  return queue.detour ? Result<void>() : warm_up(queue);
+  if (queue.detour) return {};
+  if (looks.on()) TROUPE_CUDA_TRY(kernels::preload_checks());
+  return warm_up(queue);
 }
 
 Result<void> Blas::warm_up(Queue queue) {

@@ -9,6 +9,7 @@
 #include <troupe/lib/blas.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/blas/dense_product.hpp"
 #include "lib/blas/matmuls_cuda.hpp"
 #include "lib/blas/status_cuda.hpp"
 
@@ -168,6 +169,13 @@ struct Given {
 inline constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
 class Blas;
+/// Whether a product is to be looked at.
+bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call, Blas& library);
+/// Carries a product out, and looks at it if it is to be.
+Result<void> run_or_look(const blas::Gemm& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::GemmEx& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::GemmBatched& op, const Call& call, Blas& library);
+Result<void> run_or_look(const blas::Matmul& op, const Call& call, Blas& library);
 /// Takes over what a measurement in another process has found.
 void adopt_choice(std::span<const std::byte> bytes, Blas& library);
 
@@ -181,7 +189,8 @@ class Blas final
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
                            blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
-  explicit Blas(Services& its_services) : services(its_services) {}
+  explicit Blas(Services& its_services)
+      : services(its_services), looks(its_services.product_checks()) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuBLAS", &cublasGetProperty)};
   }
@@ -191,7 +200,19 @@ class Blas final
   }
   void adopt_plan(std::span<const std::byte> bytes) override { adopt_choice(bytes, *this); }
 
+  /// A product that is looked at does.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override {
+    return info.traits.blocking || is_looked_at(info, op, call, *this);
+  }
+
   // For its operations.
+
+  template <ProductThatIsLookedAt Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return run_or_look(op, call, *this);
+  }
+
   struct BlasTraits {
     using Type = cublasHandle_t;
     static constexpr Type invalid() { return nullptr; }
@@ -275,6 +296,7 @@ class Blas final
   Result<void> warm_up(DType dtype, const Operand& matrix, const Call& call);
 
   Services& services;
+  ProductLooks looks;
   std::array<State, 2> states;  ///< of the lane's own queue, of its detour
   Matmuls matmuls;
   std::vector<std::vector<std::byte>> new_choices;  ///< of measurements

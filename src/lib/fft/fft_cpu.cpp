@@ -16,6 +16,7 @@
 
 #include "common/core/narrow.hpp"
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/fft/fft_check_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -216,17 +217,53 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     return {dependency<double>("FFTW"), dependency<float>("FFTW, single precision")};
   }
 
-  /// It makes a plan where none is cached.
+  /// It makes a plan where none is cached, or is looked at.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override {
     const auto& transform = *reinterpret_cast<const fft::Transform*>(op);
     if (transform.batch == 0) return false;
     const bool in_place = call.at(transform.input) == call.at(transform.output);
     const auto key = is_narrow(transform.dtype) ? key_of(widened(transform), false)
                                                 : key_of(transform, in_place);
-    return cached(key) == plans_.end();
+    return cached(key) == plans_.end() || is_due(call, looked_at(transform, call));
   }
 
   Result<void> run(const fft::Transform& op, const Call& call) {
+    const auto transform = looked_at(op, call);
+    const auto look_at = [&]<class N>(N) {
+      FftLook<N> look(*transform, call.at(op.input), call.at(op.output), call, services_);
+      return looks_.carry_out(fft::Transform::kName, cost(*transform), look,
+                              [&] { return carry_out(op, call); });
+    };
+    if (is_due(call, transform)) {
+      switch (op.dtype.value) {
+        case DType::f16: return look_at(Half{});
+        case DType::bf16: return look_at(BFloat16{});
+        case DType::c64: return look_at(float{});
+        default: return look_at(double{});
+      }
+    }
+    if (transform) looks_.count(cost(*transform));
+    return carry_out(op, call);
+  }
+
+ private:
+  /// Nothing: nobody looks.
+  [[nodiscard]] std::optional<CheckedTransform> looked_at(const fft::Transform& op,
+                                                          const Call& call) const {
+    if (!looks_.on()) return std::nullopt;
+    return checked_transform(op, call.at(op.input) == call.at(op.output));
+  }
+  [[nodiscard]] static CheckCost cost(const CheckedTransform& transform) {
+    return cost_of(
+        transform,
+        {.flops = 4, .bytes = 4, .elements = 0.1, .weights = 0.02, .start = 2000, .check = 50'000});
+  }
+  [[nodiscard]] bool is_due(const Call& call,
+                            const std::optional<CheckedTransform>& transform) const {
+    return transform && looks_.due(call, services_.records(), cost(*transform));
+  }
+
+  Result<void> carry_out(const fft::Transform& op, const Call& call) {
     if (op.batch == 0) return {};
     switch (op.dtype.value) {
       case DType::f16: return narrow_transform<Half>(op, call);
@@ -236,7 +273,6 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     }
   }
 
- private:
   struct Cached {
     Key key;
     Plan plan;
@@ -347,6 +383,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   }
 
   Services& services_;
+  ProductLooks looks_{services_.product_checks()};
   std::list<Cached> plans_;  ///< the most recently used first
 };
 

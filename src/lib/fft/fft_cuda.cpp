@@ -10,6 +10,7 @@
 #include <troupe/lib/fft.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/fft/fft_check_cuda.hpp"
 
 namespace troupe::host::cuda {
 
@@ -126,7 +127,8 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     return {dependency("cuFFT", &cufftGetProperty)};
   }
   Result<void> open(Queue queue) override;
-  /// It makes a plan where none is cached, and loads kernels where that plan has not yet run.
+  /// It makes a plan where none is cached, loads kernels where that plan has not yet run, or is
+  /// looked at.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override;
   Result<void> run(const fft::Transform& op, const Call& call);
 
@@ -147,14 +149,41 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   Result<void> add_plan(const fft::Transform& op, Queue queue);
+  /// Nothing: nobody looks.
+  [[nodiscard]] std::optional<CheckedTransform> looked_at(const fft::Transform& op,
+                                                          const Call& call) const;
+  [[nodiscard]] CheckCost cost(const CheckedTransform& transform) const;
+  [[nodiscard]] bool is_due(const Call& call,
+                            const std::optional<CheckedTransform>& transform) const;
+  Result<void> carry_out(const fft::Transform& op, const Call& call);
 
   Services& services_;
+  ProductLooks looks_{services_.product_checks()};
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
 };
+
+std::optional<CheckedTransform> Fft::looked_at(const fft::Transform& op, const Call& call) const {
+  if (!looks_.on()) return std::nullopt;
+  return checked_transform(op, call.at(op.input) == call.at(op.output));
+}
+/// As of an H200, by multiprocessor.
+CheckCost Fft::cost(const CheckedTransform& transform) const {
+  const double multiprocessors = services_.multiprocessors();
+  return cost_of(transform, {.flops = 60 * multiprocessors,
+                             .bytes = 12 * multiprocessors,
+                             .elements = 0.6 * multiprocessors,
+                             .weights = 0.2 * multiprocessors,
+                             .start = 4000,
+                             .check = 80'000});
+}
+bool Fft::is_due(const Call& call, const std::optional<CheckedTransform>& transform) const {
+  return transform && looks_.due(call, services_.records(), cost(*transform));
+}
 
 /// With a small transform of each kind: the first plan of a process takes much longer than others.
 Result<void> Fft::open(Queue queue) {
   if (queue.detour) return {};
+  if (looks_.on()) TROUPE_CUDA_TRY(kernels::preload_checks());
   const WarmUp warming(services_, queue);
   for (const auto dtype : {DType::c64, DType::c128}) {
     for (const auto kind :
@@ -172,10 +201,22 @@ bool Fft::blocks(const OperationInfo&, const std::byte* op, const Call& call) {
   if (transform.batch == 0) return false;
   auto& own = state(call.queue());
   const auto plan = own.find(key_of(transform));
-  return plan == own.plans.end() || !plan->ran(transform.kind);
+  return plan == own.plans.end() || !plan->ran(transform.kind) ||
+         is_due(call, looked_at(transform, call));
 }
 
 Result<void> Fft::run(const fft::Transform& op, const Call& call) {
+  const auto transform = looked_at(op, call);
+  if (is_due(call, transform)) {
+    FftLook look(*transform, op.dtype, call.at(op.input), call.at(op.output), call, services_);
+    return looks_.carry_out(fft::Transform::kName, cost(*transform), look,
+                            [&] { return carry_out(op, call); });
+  }
+  if (transform) looks_.count(cost(*transform));
+  return carry_out(op, call);
+}
+
+Result<void> Fft::carry_out(const fft::Transform& op, const Call& call) {
   if (op.batch == 0) return {};
   auto& own = state(call.queue());
   if (const auto found = own.find(key_of(op)); found != own.plans.end()) {

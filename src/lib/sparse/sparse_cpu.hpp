@@ -6,6 +6,7 @@
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/sparse/checked_product.hpp"
 #include "lib/sparse/team_cpu.hpp"
 
 namespace troupe::host::cpu {
@@ -21,6 +22,14 @@ Result<void> with_index(DType dtype, Visit&& visit) {
 /// The method that solves tridiagonal systems.
 Dependencies tridiagonal_dependencies();
 
+class Sparse;
+/// Whether a product is to be looked at.
+bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call,
+                  Sparse& library);
+/// Carries a product out, and looks at it if it is to be.
+Result<void> run_or_look(const sparse::Spmv& op, const Call& call, Sparse& library);
+Result<void> run_or_look(const sparse::Spmm& op, const Call& call, Sparse& library);
+
 class Sparse final
     : public LibraryHalfOf<
           Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
@@ -34,14 +43,21 @@ class Sparse final
  public:
   explicit Sparse(Services& its_services);
   [[nodiscard]] Dependencies stands_on() const override { return tridiagonal_dependencies(); }
-  /// All work is queued.
-  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
-    return false;
+  /// A product that is looked at does.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override {
+    return is_looked_at(info, op, call, *this);
   }
 
   // For its operations.
 
+  template <ProductThatIsLookedAt Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return run_or_look(op, call, *this);
+  }
+
   Services& services;
+  ProductLooks looks{services.product_checks()};
   const std::shared_ptr<Team> team = std::make_shared<Team>(services.threads());
 };
 

@@ -11,6 +11,7 @@
 #include "lib/sparse/format_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sddmm_kernels.cuh"
+#include "lib/sparse/sparse_check_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
@@ -52,6 +53,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_formats());
   TROUPE_CUDA_TRY(kernels::preload_blocked_ell());
   TROUPE_CUDA_TRY(kernels::preload_examine());
+  if (looks.on()) TROUPE_CUDA_TRY(kernels::preload_checks());
   return warm_up(queue);
 }
 

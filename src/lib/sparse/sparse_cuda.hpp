@@ -7,6 +7,7 @@
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/sparse/checked_product.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
 #include "lib/sparse/prepared_cuda.hpp"
 #include "lib/sparse/scalars_cuda.hpp"
@@ -54,6 +55,13 @@ class Sparse;
 bool solves_block(const OperationInfo& info, const std::byte* op, const Call& call,
                   Sparse& library);
 
+/// Whether a product is to be looked at.
+bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call,
+                  Sparse& library);
+/// Carries a product out, and looks at it if it is to be.
+Result<void> run_or_look(const sparse::Spmv& op, const Call& call, Sparse& library);
+Result<void> run_or_look(const sparse::Spmm& op, const Call& call, Sparse& library);
+
 class Sparse final
     : public LibraryHalfOf<
           Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
@@ -65,21 +73,29 @@ class Sparse final
           sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
           sparse::SpmmEx> {
  public:
-  explicit Sparse(Services& its_services) : services(its_services) {}
+  explicit Sparse(Services& its_services)
+      : services(its_services), looks(its_services.product_checks()) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuSPARSE", &cusparseGetProperty)};
   }
   ~Sparse() override;
   Result<void> open(Queue queue) override;
-  /// A triangular system does where an analysis is to be made or to be brought up to date.
+  /// A triangular system does where an analysis is to be made or to be brought up to date, and a
+  /// product that is looked at.
   [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
                             const Call& call) override {
-    return solves_block(info, op, call, *this);
+    return is_looked_at(info, op, call, *this) || solves_block(info, op, call, *this);
   }
   [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
 
   // For its operations.
+
+  template <ProductThatIsLookedAt Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return run_or_look(op, call, *this);
+  }
+
   struct State {
     cudaStream_t stream = nullptr;
     SparseHandle handle;
@@ -107,6 +123,7 @@ class Sparse final
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
   Services& services;
+  ProductLooks looks;
   std::array<State, 2> states;  ///< of the lane's own queue, of its detour
 };
 template <class Op>

@@ -191,6 +191,16 @@ Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
              .failure_over = std::move(failure_over)});
 }
 
+bool CpuEngine::records() const noexcept {
+  return recorded != nullptr;
+}
+
+Result<void> CpuEngine::order_wrong_products(std::uint32_t count) {
+  if (!product_checks_.on()) return Engine::order_wrong_products(count);
+  product_checks_.order_wrong(count);
+  return {};
+}
+
 Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {
   return Error{Errc::unsupported, 0,
                "the cpu engine has no fault '" + std::string(to_string(kind)) + "'"};

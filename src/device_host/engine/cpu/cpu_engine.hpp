@@ -14,6 +14,7 @@
 #include "device_host/engine/cpu/worker.hpp"
 #include "device_host/engine/engine.hpp"
 #include "device_host/engine/lane_libraries.hpp"
+#include "device_host/engine/product_checks.hpp"
 
 namespace troupe::host::cpu {
 
@@ -46,6 +47,7 @@ class CpuEngine : public Engine, public Services {
   void arm() override { signal_.arm(); }
 
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
+  Result<void> order_wrong_products(std::uint32_t count) override;
 
   bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override {
     return libraries_.blocks(info, op, call);
@@ -56,6 +58,8 @@ class CpuEngine : public Engine, public Services {
                       std::shared_ptr<std::atomic<bool>> failure_over) override;
   [[nodiscard]] int threads() const noexcept override { return options_.threads; }
   [[nodiscard]] const std::string& network() const noexcept override { return options_.interface; }
+  [[nodiscard]] bool records() const noexcept override;
+  [[nodiscard]] ProductChecks& product_checks() noexcept override { return product_checks_; }
 
  private:
   [[nodiscard]] Worker& worker(Queue queue) {
@@ -71,6 +75,7 @@ class CpuEngine : public Engine, public Services {
   };
 
   EngineOptions options_;
+  ProductChecks product_checks_{options_.check_products};
   DeviceInfo description_;
   CpuMemory memory_;
   LaneLibraries libraries_;

@@ -8,6 +8,10 @@
 
 #include "device_host/engine/library.hpp"
 
+namespace troupe::host {
+class ProductChecks;
+}
+
 /// What a library's half for the cpu engine stands on.
 namespace troupe::host::cpu {
 
@@ -23,6 +27,9 @@ class Services {
   [[nodiscard]] virtual int threads() const noexcept = 0;
   /// The network interface to reach other ranks by; empty: whichever does.
   [[nodiscard]] virtual const std::string& network() const noexcept = 0;
+  /// Whether this thread records a graph: what it submits is not carried out now.
+  [[nodiscard]] virtual bool records() const noexcept = 0;
+  [[nodiscard]] virtual ProductChecks& product_checks() noexcept = 0;
 
  protected:
   ~Services() = default;

@@ -151,6 +151,12 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
 }
 
+Result<void> CudaEngine::order_wrong_products(std::uint32_t count) {
+  if (!services_.product_checks().on()) return Engine::order_wrong_products(count);
+  services_.product_checks().order_wrong(count);
+  return {};
+}
+
 Result<void> CudaEngine::begin_probe() {
   services_.enter();
   TROUPE_CUDA_TRY(cudaMemcpyAsync(probe_memory_.get(), scratch_cells_.get(), kProbeBytes,

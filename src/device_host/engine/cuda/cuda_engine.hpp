@@ -45,6 +45,7 @@ class CudaEngine final : public Engine {
   [[nodiscard]] int completion_fd() const override { return -1; }
   void arm() override {}
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
+  Result<void> order_wrong_products(std::uint32_t count) override;
   /// A copy of a few bytes to the device: kernels that fill the GPU do not delay it.
   Result<void> begin_probe() override;
   Result<bool> probe_ended() override;

@@ -22,11 +22,18 @@ CudaServices::CudaServices(const EngineOptions& options, const DeviceFacts& fact
       other_hosts_(options.other_hosts),
       reproducible_(options.reproducible),
       in_process_(options.in_process),
-      multiprocessors_(facts.multiprocessors) {}
+      multiprocessors_(facts.multiprocessors),
+      product_checks_(options.check_products) {}
 
 Result<void> CudaServices::start() {
   TROUPE_CUDA_TRY(make_stream(detour_, false));
   TROUPE_CUDA_TRY(make_stream(aside_, false));
+  if (!product_checks_.on()) return {};
+  // Looks at products take memory and give it back; to map 256 MiB anew takes milliseconds.
+  cudaMemPool_t pool = nullptr;
+  TROUPE_CUDA_TRY(cudaDeviceGetDefaultMemPool(&pool, device_));
+  std::uint64_t kept = std::uint64_t{2} << 30;
+  TROUPE_CUDA_TRY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept));
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "device_host/engine/cuda/devices.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "device_host/engine/cuda/memory_use.hpp"
+#include "device_host/engine/product_checks.hpp"
 
 namespace troupe::host::cuda {
 
@@ -41,6 +42,7 @@ class CudaServices final : public Services {
   [[nodiscard]] bool records() const noexcept override {
     return recorder_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
+  [[nodiscard]] ProductChecks& product_checks() noexcept override { return product_checks_; }
   void note_given_back() noexcept override { given_back_.fetch_add(1, std::memory_order_relaxed); }
   Result<void> fill(Queue queue, void* destination, const std::array<std::uint8_t, 16>& pattern,
                     std::size_t size, std::uint64_t count) const override;
@@ -74,6 +76,7 @@ class CudaServices final : public Services {
   const int device_;
   const bool other_hosts_, reproducible_, in_process_;
   const int multiprocessors_;
+  ProductChecks product_checks_;
   MemoryUse memory_use_;
   std::atomic<std::thread::id> recorder_{};   ///< the thread that records a graph
   std::atomic<std::uint64_t> given_back_{0};  ///< times

@@ -22,6 +22,10 @@
 #include "device_host/engine/cuda/status.hpp"
 #include "device_host/engine/library.hpp"
 
+namespace troupe::host {
+class ProductChecks;
+}
+
 /// What a library's half for the cuda engine stands on. Whenever the engine calls a half, its
 /// device is current on the calling thread. (The reactor calls a CollectiveHalf by itself.)
 namespace troupe::host::cuda {
@@ -81,6 +85,8 @@ class Services {
     TROUPE_CUDA_TRY(cudaMallocAsync(memory.out(), bytes, stream(queue)));
     return memory;
   }
+
+  [[nodiscard]] virtual ProductChecks& product_checks() noexcept = 0;
 
   /// The error of a call that needs what it has not prepared, while a graph is recorded.
   static Error not_recorded(std::string_view needed) {
@@ -269,7 +275,7 @@ class WarmUp {
   }
 
   /// For any number of operations, as long as this lives.
-  [[nodiscard]] Call call() const { return {queue_, addresses_, {}}; }
+  [[nodiscard]] Call call() const { return Call(queue_, addresses_, {}).for_preparation(); }
   /// The i-th part of the scratch memory, 1 to 7, or the beginning of it.
   [[nodiscard]] static Operand part(std::uint64_t i, std::uint64_t bytes = Services::kPartBytes) {
     return {kScratchRegion, 0, 0, 0, i * Services::kPartBytes, bytes};
