@@ -24,7 +24,10 @@ struct GpuHealth {
   /// Why the clocks are lower than they could be, now: "power cap", "thermal" and so on. Empty:
   /// they are not, or the GPU is idle.
   std::optional<std::vector<std::string>> slowed_by = {};
-  std::optional<int> nvlinks = {};  ///< that are up
+  /// The clock of its multiprocessors, now and at most, in MHz.
+  std::optional<std::uint32_t> clock = {}, highest_clock = {};
+  std::optional<std::uint32_t> processes = {};  ///< that compute on it
+  std::optional<int> nvlinks = {};              ///< that are up
   /// Replays, recoveries and checksum errors of these links.
   std::optional<std::uint64_t> nvlink_errors = {};
 };

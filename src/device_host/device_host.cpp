@@ -135,6 +135,7 @@ int DeviceHost::run() {
     // one.
     const auto now = progress ? last_progress_ : SteadyClock::time();
     port.beat(now);
+    count_time(now);
     if (now - looked >= kControlPause) {
       looked = now;
       if (serve_rank()) continue;
@@ -199,6 +200,23 @@ bool DeviceHost::complete() {
     life.lose(answered.error());
   }
   return true;
+}
+
+void DeviceHost::count_time(TimePoint now) {
+  auto& times = core_->flight.times();
+  Rest rest{.since = now};
+  if (core_->batches.empty() && core_->life.active()) {
+    if (formation_.meetings().waits()) {
+      rest.counter = &times.meeting;
+    } else if (commands_.set_aside.empty()) {
+      rest.counter = &times.idle;
+    }
+  }
+  if (rest.counter == rest_.counter && now - rest_.since < kControlPause) return;
+  if (rest_.counter != nullptr)
+    rest_.counter->fetch_add(static_cast<std::uint64_t>((now - rest_.since).count()),
+                             std::memory_order_relaxed);
+  rest_ = rest;
 }
 
 bool DeviceHost::look_for_loss() {

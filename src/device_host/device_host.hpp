@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class DeviceHost {
   bool look_for_loss();
   /// Waits for something to do: spins, then sleeps.
   void wait(TimePoint now);
+  /// Tells the rank how the time is spent.
+  void count_time(TimePoint now);
   void sleep(bool engine_busy);
 
   /// Serves what the rank says. True if it said anything.
@@ -76,6 +79,11 @@ class DeviceHost {
     std::optional<std::uint64_t> probe;    ///< when the engine's probe has ended
     std::optional<std::uint64_t> quiesce;  ///< when all lanes are drained
   };
+  /// Since when the device has had nothing to do, and whether it waits for other ranks.
+  struct Rest {
+    std::atomic<std::uint64_t>* counter = nullptr;  ///< of the rank's; nullptr: it has
+    TimePoint since{};
+  };
 
   std::unique_ptr<Core> core_;
   Requests requests_;
@@ -86,6 +94,7 @@ class DeviceHost {
   Commands commands_;
   Pending pending_;
   TimePoint last_progress_{};
+  Rest rest_;
 };
 
 }  // namespace troupe::host

@@ -66,6 +66,10 @@ class FlightLog {
 
   /// Whether the rank wants to know what the GPU does.
   [[nodiscard]] bool traces_gpu() const noexcept { return activities_ != 0; }
+  /// Any thread; as long as this lives.
+  [[nodiscard]] wire::HostTimes& times() const noexcept {
+    return *reinterpret_cast<wire::HostTimes*>(segment_.data() + wire::kHostTimesOffset);
+  }
   /// What the GPU did. Any thread. Without room for it, it is counted.
   void activity(std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,
                 std::string_view name) noexcept {

@@ -72,6 +72,8 @@ void add_health(Text& text, const GpuHealth& health) {
   if (health.temperature) text.sample(*health.temperature);
   text.family("troupe_gpu_watts", "gauge", "What the GPU takes.");
   if (health.power) text.sample(*health.power);
+  text.family("troupe_gpu_megahertz", "gauge", "The clock of the GPU's multiprocessors.");
+  if (health.clock) text.sample(*health.clock);
   text.family("troupe_gpu_memory_errors_total", "counter",
               "Errors of the GPU's memory since its driver was loaded.");
   if (health.corrected_errors) text.sample("kind", "corrected", of(*health.corrected_errors));
@@ -134,6 +136,16 @@ std::string to_prometheus(const Metrics& metrics) {
                                         [](const auto& one) { return one.persistent; });
   text.sample("seen", "once", static_cast<double>(std::ssize(metrics.corruptions) - persistent));
   text.sample("seen", "again", static_cast<double>(persistent));
+  text.family("troupe_waiting_seconds_total", "counter",
+              "Time of the device in collectives, and without work before them.");
+  text.sample(metrics.waiting_seconds);
+  text.family("troupe_idle_seconds_total", "counter",
+              "Time in which the rank had submitted nothing to its device.");
+  text.sample(metrics.idle_seconds);
+  text.family("troupe_slowness", "gauge",
+              "How many times as long as the median rank's own work this slow rank's takes; 0: it "
+              "is not slow.");
+  text.sample(metrics.slowness);
   text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
   for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
   add_health(text, metrics.health);

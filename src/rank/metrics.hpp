@@ -25,6 +25,9 @@ struct Metrics {
   std::vector<Recovery> recoveries;
   std::int64_t verified = 0;  ///< intervals that were done twice (--verify)
   std::vector<Corruption> corruptions;
+  double waiting_seconds = 0;  ///< the device's, in collectives and before them
+  double idle_seconds = 0;     ///< without anything submitted
+  double slowness = 0;  ///< own time, in own times of the median rank; 0: the rank is not slow
   std::vector<MemoryUse> memory;
   GpuHealth health{};
   std::map<HealthKind, std::uint64_t> health_events{};

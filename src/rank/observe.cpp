@@ -16,6 +16,7 @@
 #include "common/ipc/trusted_file.hpp"
 #include "common/ipc/whole_file.hpp"
 #include "rank/metrics.hpp"
+#include "rank/protocol/slow_ranks.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
@@ -32,6 +33,10 @@ constexpr std::size_t kReceived = 64u << 20, kLeastChunk = 64u << 10;
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+double seconds(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e9;
 }
 
 std::string part_name(const std::string& file, int rank) {
@@ -180,20 +185,26 @@ void Observer::write_metrics() {
   const auto retired = port.retired();
   const auto memory = device_->memory_use();
   const auto health = device_->health();
-  const auto written = replace(
-      metrics_file_, to_prometheus({.job = job_,
-                                    .rank = mpi_->rank(),
-                                    .totals = collector_->totals(),
-                                    .queue_depth = port.submitted() - retired,
-                                    .epoch = world_->epoch().value,
-                                    .commits = world_->status().run().commits(),
-                                    .saved = world_->status().run().keeper().saved(),
-                                    .recoveries = world_->status().epochs().recoveries(),
-                                    .verified = world_->status().corruptions().verified(),
-                                    .corruptions = world_->status().corruptions().all(),
-                                    .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
-                                    .health = health.ok() ? *health : GpuHealth(),
-                                    .health_events = device_->health_log().counts()}));
+  const auto& times = device_->flight().times();
+  const auto slow = world_->status().slowness().found();
+  const auto written =
+      replace(metrics_file_,
+              to_prometheus({.job = job_,
+                             .rank = mpi_->rank(),
+                             .totals = collector_->totals(),
+                             .queue_depth = port.submitted() - retired,
+                             .epoch = world_->epoch().value,
+                             .commits = world_->status().run().commits(),
+                             .saved = world_->status().run().keeper().saved(),
+                             .recoveries = world_->status().epochs().recoveries(),
+                             .verified = world_->status().corruptions().verified(),
+                             .corruptions = world_->status().corruptions().all(),
+                             .waiting_seconds = seconds(times.in_collectives + times.meeting),
+                             .idle_seconds = seconds(times.idle),
+                             .slowness = slow ? ratio_of(*slow) : 0,
+                             .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
+                             .health = health.ok() ? *health : GpuHealth(),
+                             .health_events = device_->health_log().counts()}));
   if (!written && !std::exchange(warned_, true))
     log::warn("runtime", "{}", written.error().message);
 }

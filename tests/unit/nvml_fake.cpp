@@ -57,6 +57,15 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   *milliwatts = 76'500;
   return 0;
 }
+int nvmlDeviceGetClockInfo(void*, int kind, unsigned* megahertz) {
+  const std::lock_guard lock(fake().mutex);
+  *megahertz = fake().clock;
+  return kind == 1 ? 0 : 2;
+}
+int nvmlDeviceGetMaxClockInfo(void*, int kind, unsigned* megahertz) {
+  *megahertz = 1980;
+  return kind == 1 ? 0 : 2;
+}
 int nvmlDeviceGetTotalEccErrors(void*, int kind, int counter, unsigned long long* errors) {
   const std::lock_guard lock(fake().mutex);
   *errors = kind == 0 ? 7 : fake().uncorrected;

@@ -19,6 +19,7 @@ struct FakeNvml {
   unsigned long long slowdowns = 0, uncorrected = 1;
   unsigned links = 3;      ///< that are up
   unsigned processes = 0;  ///< on the GPU
+  unsigned clock = 1980;   ///< of 1980 MHz
 
   void raise(unsigned long long type, unsigned long long data = 0) {
     {

@@ -76,6 +76,15 @@ void WorldSimulation::rise(int from, int to, const RankMessage& message) {
   if (to != WorldRelay::kToSupervisor) return send(from, to, message);
   if (const auto* const stalled = std::get_if<from_rank::Stalled>(&message))
     return inquiry_->receive(*stalled, now_);
+  if (const auto* const committed = std::get_if<from_rank::Committed>(&message)) {
+    std::set<std::int32_t> told;
+    for (const auto& pace : committed->paces) {
+      // A node tells the step as its pace; it may be one ahead of the others.
+      const auto ahead = pace.wall_us - committed->step;
+      if (ahead < 0 || ahead > 1 || !told.insert(pace.rank).second)
+        violation("a pace is told late, or twice");
+    }
+  }
   if (const auto* const standing = std::get_if<from_rank::Standing>(&message))
     return inquiry_->receive(*standing, now_);
   supervisor_->receive(message, now_);

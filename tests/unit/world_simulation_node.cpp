@@ -460,7 +460,9 @@ void WorldSimulation::Node::continue_program() {
     if (broken_ || run != runs_) return;
     complete_ = step;
     world_->after(world_->some_time(world_->chance(10) ? 200'000 : 2000), [this, epoch, step] {
-      if (epoch == member_.epoch()) member_.committed(step);
+      const RankPace pace{.wall_us = step};
+      if (epoch == member_.epoch())
+        member_.committed(step, step % 4 == 0 ? std::optional(pace) : std::nullopt);
     });
   });
 }

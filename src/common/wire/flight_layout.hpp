@@ -32,6 +32,19 @@ struct FlightBoard {
   std::atomic<std::uint64_t> held_bytes;  ///< of slabs
 };
 
+/// How a rank's device hosts have spent their time so far: they add, one after another or, around a
+/// death, two at a time; the rank reads. Nanoseconds.
+struct HostTimes {
+  /// In collectives: their own work, and waiting for other ranks on the device. Where not all are
+  /// timed, each of those that are stands for several.
+  std::atomic<std::uint64_t> in_collectives;
+  std::atomic<std::uint64_t> collectives;  ///< for which the time above stands
+  /// The device had nothing to do, because other ranks of this host had not come to a collective.
+  std::atomic<std::uint64_t> meeting;
+  /// It had nothing to do, because the rank had submitted nothing.
+  std::atomic<std::uint64_t> idle;
+};
+
 /// One operation, in the slot of its ticket modulo the capacity. Times are ticks() of this node.
 struct FlightSlot {
   std::atomic<std::uint64_t> ticket;     ///< stored last; 0: empty
@@ -73,11 +86,13 @@ constexpr std::uint64_t flight_word(std::uint32_t opcode, std::uint32_t queue) n
 
 /// Of the shared memory, as it shows in /proc.
 inline constexpr const char* kFlightLabel = "troupe-flight";
-inline constexpr std::uint64_t kFlightVersion = 3;
+inline constexpr std::uint64_t kFlightVersion = 4;
 inline constexpr std::uint64_t kFlightBoardOffset = 64;
+inline constexpr std::uint64_t kHostTimesOffset = 320;
 inline constexpr std::uint64_t kFlightDataOffset = 512;
 static_assert(sizeof(FlightHeader) <= kFlightBoardOffset);
-static_assert(kFlightBoardOffset + sizeof(FlightBoard) <= kFlightDataOffset);
+static_assert(kFlightBoardOffset + sizeof(FlightBoard) <= kHostTimesOffset);
+static_assert(kHostTimesOffset + sizeof(HostTimes) <= kFlightDataOffset);
 
 /// Where the ring of activities is.
 inline std::uint64_t activities_offset(std::uint64_t capacity) noexcept {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/wire/flight_layout.hpp"
 #include "device_host/engine/library.hpp"
 
 namespace troupe::host {
@@ -109,6 +110,10 @@ class CollectiveHalf : public LibraryHalf {
   /// as a connection that broke. The reactor's thread, by the engine, for a mark of the collective
   /// lane that is not reached. Errors: peer_lost, or the context's.
   virtual Result<void> health() { return {}; }
+
+  /// From now on adds the time that collectives take to `times`, which outlives this. The reactor's
+  /// thread, before the first collective.
+  virtual void measure(wire::HostTimes& /*times*/) {}
 };
 
 }  // namespace troupe::host

@@ -11,6 +11,7 @@
 #include "lib/collective/channel_cuda.hpp"
 #include "lib/collective/collective_kernels.cuh"
 #include "lib/collective/communicator_cuda.hpp"
+#include "lib/collective/launch_times_cuda.hpp"
 #include "lib/collective/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -143,14 +144,17 @@ class Collective final
     return communicator(call.communicator())
         ->use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
           if (auto right = fits(op, call, rank, size); !right) return right;
-          return launch(op, call, {comm, rank, size});
+          const On on{comm, rank, size};
+          if (size == 1 || services_.records()) return launch(op, call, on);
+          return launch_times_.around(services_.stream(call.queue()), call.communicator(),
+                                      [&] { return launch(op, call, on); });
         });
   }
+  void measure(wire::HostTimes& times) override { launch_times_.begin(times); }
 
  private:
   static std::vector<Link> links_of(const OperationInfo& info, const std::byte* op,
                                     const Call& call, int rank, int size);
-  [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
   [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
   /// The communicator of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
@@ -178,6 +182,7 @@ class Collective final
   std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Communicator>> communicators_;  ///< by number
   std::map<std::byte*, std::uint64_t> slabs_;  ///< to be registered, with their bytes
+  LaunchTimes launch_times_;
 };
 
 Collective::Collective(Services& services) : services_(services) {
@@ -252,6 +257,7 @@ Result<void> Collective::connect(const Place& place,
   const auto its = communicator(place.communicator);
   TROUPE_CUDA_PROPAGATE(services_.count_memory(
       "communicator", [&] { return its->connect(place.rank, place.size, contributions); }));
+  launch_times_.forget(place.communicator);
   // One that is mapped from now on is registered by slab_mapped().
   const auto slabs = [&] {
     const std::lock_guard lock(mutex_);
@@ -285,6 +291,7 @@ void Collective::slab_unmapped(std::byte* base) {
 
 void Collective::drop(std::uint32_t communicator) {
   services_.enter();
+  launch_times_.forget(communicator);
   std::shared_ptr<Communicator> ending;  // waits, unlocked, until NCCL has let go
   const std::lock_guard lock(mutex_);
   const auto entry = communicators_.find(communicator);
@@ -312,7 +319,7 @@ Result<void> Collective::launch(const collective::AllReduce& op, const Call& cal
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
-                                with->get(), on.comm, stream(call.queue())));
+                                with->get(), on.comm, services_.stream(call.queue())));
   return {};
 }
 
@@ -324,21 +331,22 @@ Result<void> Collective::launch(const collective::Reduce& op, const Call& call, 
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                              with->get(), static_cast<int>(op.root), on.comm,
-                             stream(call.queue())));
+                             services_.stream(call.queue())));
   return {};
 }
 
 Result<void> Collective::launch(const collective::Broadcast& op, const Call& call, const On& on) {
   const auto* const source = call.at(op.source.present() ? op.source : op.data);
   TROUPE_NCCL_TRY(ncclBroadcast(source, call.at(op.data), bytes_of(op.count, op.dtype), ncclInt8,
-                                static_cast<int>(op.root), on.comm, stream(call.queue())));
+                                static_cast<int>(op.root), on.comm,
+                                services_.stream(call.queue())));
   return {};
 }
 
 Result<void> Collective::launch(const collective::AllGather& op, const Call& call, const On& on) {
   TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                 bytes_of(op.count, op.dtype), ncclInt8, on.comm,
-                                stream(call.queue())));
+                                services_.stream(call.queue())));
   return {};
 }
 
@@ -350,7 +358,7 @@ Result<void> Collective::launch(const collective::ReduceScatter& op, const Call&
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
-                                    with->get(), on.comm, stream(call.queue())));
+                                    with->get(), on.comm, services_.stream(call.queue())));
   return {};
 }
 
@@ -358,7 +366,7 @@ Result<void> Collective::launch(const collective::AllToAll& op, const Call& call
   const auto bytes = bytes_of(op.count, op.dtype);
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
-  const auto its_stream = stream(call.queue());
+  const auto its_stream = services_.stream(call.queue());
   TROUPE_NCCL_TRY(ncclGroupStart());
   auto status = ncclSuccess;
   for (int peer = 0; peer < on.size && status == ncclSuccess; ++peer) {
@@ -371,7 +379,7 @@ Result<void> Collective::launch(const collective::AllToAll& op, const Call& call
 }
 
 Result<void> Collective::launch(const collective::Exchange&, const Call& call, const On& on) {
-  const auto its_stream = stream(call.queue());
+  const auto its_stream = services_.stream(call.queue());
   TROUPE_NCCL_TRY(ncclGroupStart());
   auto status = ncclSuccess;
   for (const auto& part : call.tail()) {
@@ -387,7 +395,7 @@ Result<void> Collective::launch(const collective::Exchange&, const Call& call, c
 
 Result<void> Collective::launch(const collective::Gather& op, const Call& call, const On& on) {
   const auto bytes = bytes_of(op.count, op.dtype);
-  const auto its_stream = stream(call.queue());
+  const auto its_stream = services_.stream(call.queue());
   const int root = static_cast<int>(op.root);
   TROUPE_NCCL_TRY(ncclGroupStart());
   auto status = ncclSend(call.at(op.source), bytes, ncclInt8, root, on.comm, its_stream);
@@ -399,7 +407,7 @@ Result<void> Collective::launch(const collective::Gather& op, const Call& call, 
 
 Result<void> Collective::launch(const collective::Scatter& op, const Call& call, const On& on) {
   const auto bytes = bytes_of(op.count, op.dtype);
-  const auto its_stream = stream(call.queue());
+  const auto its_stream = services_.stream(call.queue());
   const int root = static_cast<int>(op.root);
   TROUPE_NCCL_TRY(ncclGroupStart());
   auto status = ncclRecv(call.at(op.destination), bytes, ncclInt8, root, on.comm, its_stream);
@@ -487,7 +495,7 @@ std::vector<Link> Collective::new_links(const OperationInfo& info, const std::by
 }
 
 Result<void> Collective::open_links(std::uint32_t communicator, const std::vector<Link>& links) {
-  return this->communicator(communicator)->open(links, stream({Lane::collective}));
+  return this->communicator(communicator)->open(links, services_.stream({Lane::collective}));
 }
 
 }  // namespace

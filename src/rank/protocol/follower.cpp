@@ -230,12 +230,17 @@ void WorldFollower::flushed(std::int64_t step) {
   actions_->send(from_rank::Flushed{.rank = rank_, .epoch = epoch_, .step = step});
 }
 
-void WorldFollower::committed(std::int64_t step) {
+void WorldFollower::committed(std::int64_t step, std::optional<RankPace> pace) {
   // Heard of during a re-formation it comes too late: to roll back to an older one, other ranks may
   // have given it up.
   if (phase_ != Phase::active) return;
   newest_ = std::max(newest_, step);
-  actions_->send(from_rank::Committed{.rank = rank_, .epoch = epoch_, .step = step});
+  from_rank::Committed message{.rank = rank_, .epoch = epoch_, .step = step};
+  if (pace) {
+    pace->rank = rank_;
+    message.paces.push_back(*pace);
+  }
+  actions_->send(message);
 }
 
 void WorldFollower::finished(std::int64_t step) {

@@ -77,7 +77,8 @@ class WorldFollower {
                 std::int64_t repeated);
   /// What this rank asked of others before the commit of this step is done.
   void flushed(std::int64_t step);
-  void committed(std::int64_t step);
+  /// `pace`: of the window that has ended with this commit, if one has.
+  void committed(std::int64_t step, std::optional<RankPace> pace = {});
   /// This rank has ended its run with that step; kAnyStep: it has left it.
   void finished(std::int64_t step);
   void left(std::int64_t run, const Error& error);

@@ -31,6 +31,17 @@ struct RankStep {
   friend bool operator==(const RankStep&, const RankStep&) = default;
 };
 
+/// How a rank has spent the time of a window, which is some intervals between commits.
+struct RankPace {
+  std::int32_t rank = 0;
+  std::int64_t wall_us = 0;      ///< the window's length
+  std::int64_t own_us = 0;       ///< of that, the rank did not wait for others in collectives
+  std::int64_t idle_us = 0;      ///< of that, its device had nothing to do
+  std::int64_t collectives = 0;  ///< whose time is known
+
+  friend bool operator==(const RankPace&, const RankPace&) = default;
+};
+
 /// The process that a rank is by now: how often it has been started before.
 struct Incarnation {
   std::int32_t rank = 0;
@@ -95,6 +106,7 @@ struct Committed {
   std::int32_t covered = 1;
   std::uint32_t epoch = 0;
   std::int64_t step = -1;
+  std::vector<RankPace> paces{};  ///< of those whose window has ended
 };
 /// The program's run has ended on these ranks.
 struct Finished {
@@ -271,6 +283,11 @@ struct SplitAgreed {
 };
 /// To one rank: where is its program?
 struct AskCall {};
+/// To one rank: it is slower than the others.
+struct Slow {
+  RankPace pace{};
+  std::int64_t median_us = 0;  ///< own time of the median rank, in a window as long as this
+};
 /// The world ends.
 struct Stop {
   Error error{};
@@ -291,7 +308,7 @@ using SupervisorMessage =
                  from_supervisor::AllFlushed, from_supervisor::Stable, from_supervisor::Inquire,
                  from_supervisor::AllFinished, from_supervisor::HealthTold,
                  from_supervisor::RunLeft, from_supervisor::SplitAgreed, from_supervisor::AskCall,
-                 from_supervisor::Stop>;
+                 from_supervisor::Slow, from_supervisor::Stop>;
 /// A message for the rank that leads: rank 0, at the root of the tree, has heard it from all ranks,
 /// or one rank says it alone.
 struct ForLeader {

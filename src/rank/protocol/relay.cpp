@@ -167,7 +167,11 @@ void WorldRelay::hear(from_rank::Flushed&& flushed) {
 }
 
 void WorldRelay::hear(from_rank::Committed&& committed) {
-  if (is_active(committed.epoch)) progress(committed_, committed);
+  if (!is_active(committed.epoch)) return;
+  // Nobody says two before a commit of all has passed here.
+  if (paces_.size() < static_cast<std::size_t>(covered_))
+    append(paces_, std::move(committed.paces));
+  progress(committed_, std::move(committed));
 }
 
 void WorldRelay::hear(from_rank::Loss&& loss) {
@@ -236,6 +240,7 @@ void WorldRelay::combine(Answers<Message>& answers, int slot, Message&& message)
 void WorldRelay::commits_begin(std::int64_t step) {
   flushed_.begin(children_.size() + 1, step);
   committed_.begin(children_.size() + 1, step);
+  paces_.clear();
 }
 
 template <class Message>
@@ -247,6 +252,7 @@ void WorldRelay::progress(LeastStep& steps, Message message) {
   message.rank = options_.rank;
   message.covered = covered_;
   message.step = *everywhere;
+  if constexpr (requires { message.paces; }) message.paces = std::exchange(paces_, {});
   rise(message);
 }
 

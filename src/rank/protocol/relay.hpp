@@ -143,6 +143,7 @@ class WorldRelay {
   Answers<from_rank::Finished> finished_;
   Answers<from_rank::Prepared> prepared_;
   LeastStep flushed_, committed_;    ///< of this rank and its children
+  std::vector<RankPace> paces_;      ///< heard, and to be told with the next commit
   std::vector<bool> standby_ready_;  ///< per slot, of the whole subtree, in this epoch
   std::uint32_t formation_ = 0;
   std::optional<Preparation> preparation_;  ///< the step of it that is under way

@@ -235,6 +235,31 @@ TYPED_TEST(ProgressInTree, RisesWhenTheWholeSubtreeIsThatFar) {
   EXPECT_EQ(this->risen_.size(), 3u) << "the next run counts from its own first step";
 }
 
+TEST_F(Tree, PacesRiseWithTheCommitOfAll) {
+  build(3);
+  tell(Activate{.round = 1, .epoch = 1, .stable = 0});
+  const auto commit = [&](int rank, std::int64_t step, std::vector<RankPace> paces = {}) {
+    say(rank, from_rank::Committed{.epoch = 1, .step = step, .paces = std::move(paces)});
+  };
+  commit(0, 1, {{.rank = 0, .wall_us = 10}});
+  commit(1, 1);
+  commit(1, 2, {{.rank = 1, .wall_us = 20}});
+  EXPECT_TRUE(risen_.empty());
+  commit(2, 1, {{.rank = 2, .wall_us = 30}});
+  ASSERT_EQ(risen_.size(), 1u);
+  const auto& paces = last<from_rank::Committed>().paces;
+  ASSERT_EQ(paces.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(paces[i].rank, static_cast<int>(i));
+  commit(0, 2);
+  commit(2, 2);
+  ASSERT_EQ(risen_.size(), 2u);
+  EXPECT_TRUE(last<from_rank::Committed>().paces.empty()) << "they were told";
+  commit(0, 3, {{.rank = 0, .wall_us = 40}});
+  tell(Activate{.round = 2, .epoch = 2, .stable = 2});
+  for (int rank = 0; rank < 3; ++rank) say(rank, from_rank::Committed{.epoch = 2, .step = 3});
+  EXPECT_TRUE(last<from_rank::Committed>().paces.empty()) << "it was of the epoch before";
+}
+
 TEST_F(Tree, FinishedOfAnEpochIsCombined) {
   build(6);
   const auto activate = [&](std::uint32_t epoch) {

@@ -33,6 +33,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       states_(core, checkpoint, options),
       members_(core, checkpoint, options, states_),
       checks_(core, checkpoint, options, timeline_, states_),
+      slow_(core),
       first_(options.first_step),
       from_(options.first_step) {}
 
@@ -242,6 +243,7 @@ void RunLoop::attempt() {
     const auto answer = call_step(i);
     throw_error(*core_);
     checks_.flip_if_ordered(i);
+    slow_.hold_up_if_ordered();
     std::int64_t next = 0;
     const bool no_more = __builtin_add_overflow(i, options_->stride, &next);
     if (no_more && answer != Step::done)
@@ -268,6 +270,7 @@ void RunLoop::attempt() {
     checks_.begin(next);
     checks_.look_at_memory(next);
     if (stopping_) stop(next);
+    slow_.look();
     leave_if_failing(next);
   }
 }

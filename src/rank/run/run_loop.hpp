@@ -13,6 +13,7 @@
 #include "rank/run/run_members.hpp"
 #include "rank/run/run_states.hpp"
 #include "rank/run/run_timeline.hpp"
+#include "rank/run/slow_rank.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
@@ -99,6 +100,7 @@ class RunLoop {
   RunStates states_;
   RunMembers members_;
   IntervalChecks checks_;
+  SlowRank slow_;
   std::optional<StepRecorder> steps_;  ///< of a run that records them
   std::optional<Rehearsal> rehearsal_;
   std::int64_t first_;        ///< the step that the run began with

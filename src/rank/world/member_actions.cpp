@@ -154,4 +154,8 @@ void MemberActions::on(const from_supervisor::AskCall&) {
   parts_.progress.answer_call();
 }
 
+void MemberActions::on(const from_supervisor::Slow& slow) {
+  parts_.core.status().slowness().set(slow);
+}
+
 }  // namespace troupe::rank_process

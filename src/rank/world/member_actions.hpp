@@ -44,6 +44,7 @@ class MemberActions final : public FollowerActions {
   void on(const from_supervisor::Stop& stop);
   void on(const from_supervisor::SplitAgreed& agreed);
   void on(const from_supervisor::AskCall&);
+  void on(const from_supervisor::Slow& slow);
 
   WorldParts& parts_;
   TimePoint revived_at_{};       ///< when a spectator's device was last tried, or its epoch began

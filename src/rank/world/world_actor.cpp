@@ -21,7 +21,8 @@ std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
 /// Rank 0 says it to one rank, not by the tree.
 bool is_for_one_rank(const SupervisorMessage& message) {
   return std::holds_alternative<from_supervisor::SplitAgreed>(message) ||
-         std::holds_alternative<from_supervisor::AskCall>(message);
+         std::holds_alternative<from_supervisor::AskCall>(message) ||
+         std::holds_alternative<from_supervisor::Slow>(message);
 }
 
 }  // namespace
@@ -151,7 +152,12 @@ void WorldActor::on(Flushed done) {
 
 void WorldActor::on(const Committed& done) {
   if (!counts(done.epoch, done.run)) return;
-  if (done.outcome.ok()) return parts_->member.committed(done.step);
+  if (done.outcome.ok()) {
+    if (core_->options().slow_factor == 0) return parts_->member.committed(done.step);
+    const auto reading = PaceMeter::read(core_->device().flight().times(), context().now());
+    return parts_->member.committed(done.step,
+                                    parts_->pace.at_commit(done.epoch, done.run, reading));
+  }
   const auto code = done.outcome.code();
   if (code != Errc::device_lost && code != Errc::world_reformed)  // else the world re-forms
     core_->status().run().fail_commit(done.outcome.error());

@@ -45,6 +45,9 @@ WorldLeader::WorldLeader(WorldParts& parts)
                   to_all(parts.core)),
       inquiry_(parts.core.mpi().size(), to_all(parts.core)),
       libraries_(parts.core.mpi().size()),
+      slow_ranks_({.size = parts.core.mpi().size(),
+                   .factor = parts.core.options().slow_factor,
+                   .one_in_an_epoch = parts.core.options().leaves_slow}),
       splits_([&core = parts.core](int rank, const SupervisorMessage& message) {
         core.send(rank, message);
       }) {}
@@ -68,6 +71,8 @@ void WorldLeader::hear(const RankMessage& message) {
         } else if constexpr (std::is_same_v<Message, from_rank::Library>) {
           libraries_.receive(said.rank, said.library, now);
         } else {
+          if constexpr (std::is_same_v<Message, from_rank::Committed>)
+            this->look_for_slow_ranks(said);
           supervisor_.receive(message, now);
           this->tell_of_standby_world();
         }
@@ -87,6 +92,15 @@ void WorldLeader::tick() {
 void WorldLeader::tell_of_standby_world() {
   if (parts_.core.options().standby_world)
     parts_.core.status().standbys().set_world(supervisor_.standby_world().formed());
+}
+
+void WorldLeader::look_for_slow_ranks(const from_rank::Committed& committed) {
+  const auto& member = parts_.member;
+  if (committed.paces.empty() || committed.epoch != member.epoch() ||
+      member.phase() != Phase::active)
+    return;
+  for (const auto& slow : slow_ranks_.receive(committed, member.excluded()))
+    parts_.core.send(slow.pace.rank, SupervisorMessage(slow));
 }
 
 void WorldLeader::report_inquiry() {

@@ -6,6 +6,7 @@
 
 #include "rank/protocol/inquiry.hpp"
 #include "rank/protocol/library_comparison.hpp"
+#include "rank/protocol/slow_ranks.hpp"
 #include "rank/protocol/split_order.hpp"
 #include "rank/protocol/supervisor.hpp"
 
@@ -14,8 +15,8 @@ namespace troupe::rank_process {
 struct WorldParts;
 
 /// The work of one rank for all: it leads re-formations (WorldSupervisor), asks who waits for
-/// whom (Inquiry), puts host collectives in order (SplitOrder) and compares libraries. The
-/// WorldActor's turns.
+/// whom (Inquiry), puts host collectives in order (SplitOrder), compares libraries and looks for
+/// slow ranks. The WorldActor's turns.
 class WorldLeader {
  public:
   explicit WorldLeader(WorldParts& parts);
@@ -34,12 +35,14 @@ class WorldLeader {
   void report_inquiry();
   void report(const std::optional<SplitOrder::Finding>& finding);
   void tell_of_standby_world();
+  void look_for_slow_ranks(const from_rank::Committed& committed);
   static void warn(const std::vector<std::string>& lines);
 
   WorldParts& parts_;
   WorldSupervisor supervisor_;
   Inquiry inquiry_;
   LibraryComparison libraries_;
+  SlowRanks slow_ranks_;
   SplitOrder splits_;
 };
 

@@ -10,6 +10,7 @@
 #include "rank/world/formations.hpp"
 #include "rank/world/leading.hpp"
 #include "rank/world/member_actions.hpp"
+#include "rank/world/pace_meter.hpp"
 #include "rank/world/progress_watch.hpp"
 #include "rank/world/recovery_trace.hpp"
 #include "rank/world/verification.hpp"
@@ -38,6 +39,7 @@ struct WorldParts {
   Formations formations;              ///< communicators that the device is to form
   Verification verification;          ///< of one that it has formed
   ProgressWatch progress;
+  PaceMeter pace;
 };
 
 }  // namespace troupe::rank_process

@@ -60,6 +60,10 @@ class FlightRecorder {
   }
   /// The device is there. Once.
   void show_device(std::string_view name) noexcept;
+  /// How the rank's device hosts have spent their time so far. Any thread.
+  [[nodiscard]] const wire::HostTimes& times() const noexcept {
+    return *reinterpret_cast<const wire::HostTimes*>(segment_.data() + wire::kHostTimesOffset);
+  }
 
   /// A command was pushed. `collective`: its number among the collectives of its communicator in
   /// its epoch, from 1; 0: it is none. `ahead`: the world's collective before has not ended. The

@@ -12,6 +12,8 @@ namespace {
 constexpr int kCorrected = 0, kUncorrected = 1;  // nvmlMemoryErrorType_t
 constexpr int kSinceLoaded = 0;                  // nvmlEccCounterType_t: volatile
 constexpr int kOfGpu = 0;                        // nvmlTemperatureSensors_t
+constexpr int kOfMultiprocessors = 1;            // nvmlClockType_t
+constexpr int kRoomTooSmall = 7;                 // nvmlReturn_t
 constexpr unsigned kMostLinks = 36;
 constexpr int kLinkCounters = 4;  // nvmlNvLinkErrorCounter_t: replay, recovery, two of checksums
 
@@ -91,8 +93,21 @@ Result<GpuHealth> Nvml::health(const Gpu& which) const {
       if ((reasons & bit) != 0) slowed_by.emplace_back(reason);
     }
   }
+  if (call("nvmlDeviceGetClockInfo", gpu, kOfMultiprocessors, &value)) health.clock = value;
+  if (call("nvmlDeviceGetMaxClockInfo", gpu, kOfMultiprocessors, &value))
+    health.highest_clock = value;
+  health.processes = processes(gpu);
   read_links(gpu, health);
   return health;
+}
+
+/// Asked for none of them, NVML says how many there are.
+std::optional<unsigned> Nvml::processes(void* gpu) const {
+  unsigned count = 0;
+  const auto status = status_of("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count,
+                                static_cast<void*>(nullptr));
+  if (status != 0 && status != kRoomTooSmall) return std::nullopt;
+  return count;
 }
 
 void Nvml::read_recovery_action(void* gpu, GpuHealth& health) const {

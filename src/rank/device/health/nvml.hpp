@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <optional>
 #include <string>
 
 #include <troupe/error.hpp>
@@ -31,6 +32,8 @@ class Nvml {
   [[nodiscard]] Result<GpuHealth> health(const Gpu& gpu) const;
   /// NVML's own handle. Errors: library.
   [[nodiscard]] Result<void*> find(const Gpu& gpu) const;
+  /// How many processes compute on the GPU of this handle; nullopt: NVML does not say.
+  [[nodiscard]] std::optional<unsigned> processes(void* gpu) const;
 
   /// What the function answers to these arguments; kMissing: this driver does not have it.
   template <class... Arguments>

@@ -28,7 +28,6 @@ constexpr Type kTypes[] = {
     {0x8000, HealthKind::recovery_action, false, "the recovery action has changed"}};
 
 constexpr Nvml::Status kNoEvent = 10;  // NVML_ERROR_TIMEOUT
-constexpr Nvml::Status kInsufficientSize = 7;
 
 /// nvmlEventData_t
 struct EventData {
@@ -90,12 +89,8 @@ Result<std::optional<HealthEvent>> NvmlEvents::wait(std::chrono::milliseconds li
       status == Nvml::kGpuIsLost ? "NVML: the GPU is lost" : "NVML: it tells no more events"};
 }
 
-/// Asked for none of them, NVML says how many there are.
 unsigned NvmlEvents::processes() const {
-  unsigned count = 0;
-  const auto status = nvml_.status_of("nvmlDeviceGetComputeRunningProcesses_v3", gpu_, &count,
-                                      static_cast<void*>(nullptr));
-  return status == 0 || status == kInsufficientSize ? count : 0;
+  return nvml_.processes(gpu_).value_or(0);
 }
 
 }  // namespace troupe::rank_process

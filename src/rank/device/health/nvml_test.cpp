@@ -19,9 +19,12 @@ TEST(Nvml, TellsWhatTheDriverTells) {
   fake.pending = 1;
   fake.slowdowns = 0x45;  // idle, power cap, hardware thermal
   fake.recovery_action = 2;
+  fake.clock = 900;
+  fake.processes = 3;
   const auto health = nvml->health({"GPU-1"});
-  fake.pending = fake.recovery_action = 0;
+  fake.pending = fake.recovery_action = fake.processes = 0;
   fake.slowdowns = 0;
+  fake.clock = 1980;
   ASSERT_TRUE(health.ok()) << health.error().message;
   EXPECT_EQ(health->temperature, std::nullopt) << "this one does not tell";
   EXPECT_EQ(health->power, 76.5);
@@ -32,6 +35,9 @@ TEST(Nvml, TellsWhatTheDriverTells) {
   EXPECT_EQ(health->remapping_failed, false);
   EXPECT_EQ(health->recovery_action, "reboot the node");
   EXPECT_EQ(health->slowed_by, (std::vector<std::string>{"power cap", "hardware thermal"}));
+  EXPECT_EQ(health->clock, 900u);
+  EXPECT_EQ(health->highest_clock, 1980u);
+  EXPECT_EQ(health->processes, 3u);
   EXPECT_EQ(health->nvlinks, 3);
   EXPECT_EQ(health->nvlink_errors, 2u * (1 + 2 + 3)) << "two counters of links 0 to 2";
 }

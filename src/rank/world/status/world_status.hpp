@@ -10,6 +10,7 @@
 #include "rank/world/status/members.hpp"
 #include "rank/world/status/phase_faults.hpp"
 #include "rank/world/status/run_status.hpp"
+#include "rank/world/status/slowness.hpp"
 #include "rank/world/status/splits.hpp"
 #include "rank/world/status/standbys.hpp"
 #include "rank/world/status/status_parts.hpp"
@@ -58,6 +59,8 @@ class WorldStatus {
   [[nodiscard]] const HealthStatus& health() const noexcept { return health_; }
   [[nodiscard]] CorruptionStatus& corruptions() noexcept { return corruptions_; }
   [[nodiscard]] const CorruptionStatus& corruptions() const noexcept { return corruptions_; }
+  [[nodiscard]] Slowness& slowness() noexcept { return slowness_; }
+  [[nodiscard]] const Slowness& slowness() const noexcept { return slowness_; }
   [[nodiscard]] PhaseFaults& faults() noexcept { return faults_; }
 
  private:
@@ -66,6 +69,7 @@ class WorldStatus {
   StatusParts parts_;
   HealthStatus health_;
   CorruptionStatus corruptions_;
+  Slowness slowness_;
   PhaseFaults faults_;
   Members members_;
   Standbys standbys_;
