@@ -6,11 +6,17 @@
 
 namespace troupe::host {
 
-ProductChecks::ProductChecks(bool on)
-    : on_(on), all_(on && std::getenv("TESTING_TROUPE_ALL_PRODUCTS") != nullptr) {}
+namespace {
 
-void ProductChecks::note_repeated(const std::string& finding) {
+void tell_of_repeated(const std::string& finding) {
   log::warn("engine", "a product was wrong, and right when it was done again: {}", finding);
 }
+
+}  // namespace
+
+ProductChecks::ProductChecks(bool on)
+    : on_(on),
+      all_(on && std::getenv("TESTING_TROUPE_ALL_PRODUCTS") != nullptr),
+      tell_(&tell_of_repeated) {}
 
 }  // namespace troupe::host

@@ -19,13 +19,13 @@
 namespace troupe::host {
 
 /// What the halves of an engine share: whether products are looked at, and which are to come out
-/// wrong, for tests. Any thread.
+/// wrong, for tests. Any thread. Modules use the engine's, so it has no virtual functions: a
+/// sanitizer would look for its type in the module.
 class ProductChecks {
  public:
   /// With TESTING_TROUPE_ALL_PRODUCTS in the environment all products are looked at that can be,
   /// whatever that costs: for tests.
   explicit ProductChecks(bool on);
-  virtual ~ProductChecks() = default;
   ProductChecks(const ProductChecks&) = delete;
   ProductChecks& operator=(const ProductChecks&) = delete;
 
@@ -43,12 +43,12 @@ class ProductChecks {
     }
     return left != 0;
   }
-  /// Tells of a product that was wrong, and right when it was done again. Virtual, so that modules
-  /// call the engine's.
-  virtual void note_repeated(const std::string& finding);
+  /// Tells of a product that was wrong, and right when it was done again.
+  void note_repeated(const std::string& finding) const { tell_(finding); }
 
  private:
   const bool on_, all_;
+  void (*const tell_)(const std::string& finding);  ///< the engine's: a module has another log
   std::atomic<std::uint32_t> wrong_ = 0;
 };
 
