@@ -93,6 +93,7 @@ void Constants::upload(const std::vector<std::byte>& bytes, const Operand& range
 void Constants::learn() {
   if (!any()) return;
   const auto& all = checkpoint_->guarded();
+  if (known_.size() != all.size()) untold_.reset();  // the world has others now
   known_.resize(all.size());
   const auto now = states();
   const auto is_new = [&](std::size_t i) {
