@@ -39,7 +39,9 @@ class Region {
 Result<void> carry_out_protected(Rig& rig, const troupe::test::Sample& sample) {
   const auto& info = *sample.info;
   const auto* const op = sample.op.data();
-  std::map<std::uint32_t, bool> writes;  // by region
+  const Queue lane(info.lane != nullptr ? info.lane(op) : find_operation(info.opcode).lane(op));
+  if (auto open = rig.engine->open_queue(lane); !open.ok()) return open;  // it is not built
+  std::map<std::uint32_t, bool> writes;                                   // by region
   for (const auto& operand : info.operands) {
     const auto access = info.access != nullptr ? info.access(op, operand) : operand.access;
     const auto& range = info.operand(op, operand);
@@ -51,10 +53,9 @@ Result<void> carry_out_protected(Rig& rig, const troupe::test::Sample& sample) {
     rig.addresses.set(region, regions[region].base(), kRegionBytes);
     if (!written) regions[region].protect();
   }
-  const auto lane = info.lane != nullptr ? info.lane(op) : find_operation(info.opcode).lane(op);
-  const Call call(Queue(lane), rig.addresses, {sample.tail, sample.data});
+  const Call call(lane, rig.addresses, {sample.tail, sample.data});
   auto outcome = rig.engine->run(info, op, call);
-  if (outcome.ok()) outcome = rig.engine->synchronize(Queue(lane));
+  if (outcome.ok()) outcome = rig.engine->synchronize(lane);
   for (const auto& [region, written] : writes) rig.addresses.erase(region);
   return outcome;
 }
