@@ -1,5 +1,6 @@
 // Measures recovery: device hosts, or the processes of ranks, suffer real faults while all ranks
-// compute, and what it takes until the world computes again is reported phase by phase.
+// compute, or bits change, and what it takes until the world computes again is reported phase by
+// phase.
 //
 //   mpirun -n N troupe-drill [--standby off|local|world] [--kinds kill,trap,...] [--json FILE]
 
@@ -17,6 +18,7 @@
 #include "rank_deaths.hpp"
 #include "report.hpp"
 #include "report_file.hpp"
+#include "silent_attacks.hpp"
 
 namespace troupe::drill {
 namespace {
@@ -55,6 +57,13 @@ std::vector<Series> strike_ranks(Runtime& runtime, const Options& options, const
   return all;
 }
 
+/// Bits that change.
+std::vector<Series> change_bits(Runtime& runtime, const Options& options, const Print& print) {
+  auto all = SilentAttacks(runtime, options).suffer_all();
+  for (const auto& series : all) print(to_text(series));
+  return all;
+}
+
 int run(Runtime& runtime) {
   auto& world = runtime.world();
   const auto& info = runtime.device().info();
@@ -73,6 +82,7 @@ int run(Runtime& runtime) {
   };
   if (world.deaths_of_rank() == 0) print(heading(setting, options));
   const auto all = options.ranks_die ? strike_ranks(runtime, options, print)
+                   : options.silent  ? change_bits(runtime, options, print)
                                      : strike_device_hosts(runtime, options, print);
   Result<void> written;
   if (world.rank() == 0) {

@@ -14,11 +14,14 @@ using memory::FaultKind;
 const std::string kNoPhase = "none";
 const std::string kAll = "all";
 
+constexpr SilentFault kSilentAttacks[] = {SilentFault::flip, SilentFault::stray_write};
+
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < memory::kFaultKindCount; ++i)
     names.emplace_back(to_string(static_cast<FaultKind>(i)));
   for (const auto death : kRankDeaths) names.emplace_back(to_string(death));
+  for (const auto silent : kSilentAttacks) names.emplace_back(to_string(silent));
   return names;
 }
 
@@ -50,7 +53,35 @@ std::optional<RankDeath> death_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Attacks on the processes of ranks; empty: on device hosts. Errors: invalid, if it is both.
+/// What wants a drill of its own has no phases, and no larger worlds.
+Result<void> check_alone(const Config& config) {
+  const auto& phases = config.list("phases");
+  if (!phases.empty() && phases != std::vector{kNoPhase})
+    return bad("phases", "only with faults of device hosts");
+  if (!config.list("world-size").empty())
+    return bad("world-size", "only with faults of device hosts");
+  return {};
+}
+
+/// Attacks that change bits; empty: there are others. Errors: invalid, if it is both.
+Result<std::vector<SilentFault>> parse_silent(const Config& config) {
+  const auto& names = config.list("kinds");
+  std::vector<SilentFault> faults;
+  for (const auto& name : names) {
+    for (const auto silent : kSilentAttacks)
+      if (name == to_string(silent)) faults.push_back(silent);
+  }
+  if (faults.empty()) return faults;
+  if (faults.size() != names.size())
+    return bad("kinds", "flip and stray-write want a drill of their own");
+  if (std::find(faults.begin(), faults.end(), SilentFault::flip) != faults.end() &&
+      config.integer("verify") != 1)
+    return bad("kinds", "flip: with --verify 1");
+  if (auto alone = check_alone(config); !alone) return alone.error();
+  return faults;
+}
+
+/// Attacks on the processes of ranks; empty: there are others. Errors: invalid, if it is both.
 Result<std::vector<RankDeath>> parse_deaths(const Config& config) {
   const auto& names = config.list("kinds");
   std::vector<RankDeath> deaths;
@@ -62,11 +93,7 @@ Result<std::vector<RankDeath>> parse_deaths(const Config& config) {
     return bad("kinds", "rank, node and stop want a drill of their own");
   if (config.text("on-rank-loss") != "respawn")
     return bad("kinds", fmt::format("{}: with --on-rank-loss respawn", to_string(deaths[0])));
-  const auto& phases = config.list("phases");
-  if (!phases.empty() && phases != std::vector{kNoPhase})
-    return bad("phases", "only with faults of device hosts");
-  if (!config.list("world-size").empty())
-    return bad("world-size", "only with faults of device hosts");
+  if (auto alone = check_alone(config); !alone) return alone.error();
   return deaths;
 }
 
@@ -148,7 +175,9 @@ std::vector<OptionSpec> option_specs() {
       {"kinds", OptionType::list, "", "KIND",
        "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, on a GPU "
        "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four. Or "
-       "rank, node, stop, with --on-rank-loss respawn: of the ranks' processes, in one run",
+       "rank, node, stop, with --on-rank-loss respawn: of the ranks' processes, in one run. Or "
+       "flip "
+       "(a bit of the state, with --verify 1) and stray-write (a bit of a constant), in one run",
        kind_names()},
       {"phases", OptionType::list, kNoPhase, "PHASE",
        fmt::format("with each fault another rank suffers the same in this phase of the recovery: "
@@ -193,6 +222,7 @@ Result<void> check_options(const Config& config) {
   if (config.text("on-loss") == "shrink" && !config.flag("in-run"))
     return bad("on-loss", "shrink: with --in-run, which makes the shares anew");
   if (const auto deaths = parse_deaths(config); !deaths) return deaths.error();
+  if (const auto silent = parse_silent(config); !silent) return silent.error();
   const auto& kinds = config.list("kinds");
   const std::string failure(to_string(FaultKind::device_failure));
   if (config.text("on-loss") != "shrink" &&
@@ -216,8 +246,11 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
   const auto deaths = parse_deaths(config);
   if (!deaths) return deaths.error();
   options.ranks_die = !deaths->empty();
+  const auto silent = parse_silent(config);
+  if (!silent) return silent.error();
+  options.silent = !silent->empty();
   Result<std::vector<FaultKind>> kinds = std::vector<FaultKind>();
-  if (!options.ranks_die) kinds = parse_kinds(config, engine);
+  if (!options.ranks_die && !options.silent) kinds = parse_kinds(config, engine);
   if (!kinds) return kinds.error();
   auto victims = parse_victims(config, ranks);
   if (!victims) return victims.error();
@@ -233,6 +266,7 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
     }
   }
   for (const auto death : *deaths) options.attacks.push_back({.death = death});
+  for (const auto fault : *silent) options.attacks.push_back({.silent = fault});
   options.repetitions = config.integer("repetitions");
   if (config.text("settle") != "auto") options.settle = config.duration("settle");
   options.kept_bytes = config.bytes("kept");

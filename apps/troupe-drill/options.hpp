@@ -17,9 +17,11 @@ inline constexpr auto kSettleLimit = std::chrono::seconds(60);  ///< for the sta
 struct Attack {
   memory::FaultKind kind = memory::FaultKind::kill;
   std::string phase{};  ///< of the recovery, in which another rank suffers the same; empty: none
-  std::optional<RankDeath> death{};  ///< it is the rank's process that suffers, and this
+  std::optional<RankDeath> death{};     ///< it is the rank's process that suffers, and this
+  std::optional<SilentFault> silent{};  ///< nothing fails, but a bit changes
 
   [[nodiscard]] std::string name() const {
+    if (silent) return std::string(to_string(*silent));
     return death ? to_string(*death) : std::string(to_string(kind));
   }
 };
@@ -33,6 +35,7 @@ struct Options {
   std::uint64_t kept_bytes = 0;
   bool in_run = false;
   bool ranks_die = false;  ///< the attacks are on the processes of ranks, all of them
+  bool silent = false;     ///< the attacks change bits, all of them
   bool shrinks = false;    ///< the world goes on without those that are struck, until they are back
   std::vector<int> world_sizes;  ///< to be simulated
   std::string json;

@@ -121,7 +121,8 @@ std::string heading(const Setting& setting, const Options& options) {
       "ranks\n"
       "  {:<24}",
       setting.ranks, setting.device, setting.policy, options.repetitions,
-      options.in_run || options.ranks_die ? " in World::run" : "", fmt::join(options.victims, ", "),
+      options.in_run || options.ranks_die || options.silent ? " in World::run" : "",
+      fmt::join(options.victims, ", "),
       twice ? fmt::format(", the one in a phase rank {}'s", options.second.value()) : "", "fault");
   for (const auto& time : kRecoveryTimes) text += fmt::format(" {:>8}", time.name);
   text += fmt::format(" {:>8}", "total");

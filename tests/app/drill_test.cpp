@@ -129,6 +129,22 @@ TEST(Drill, RanksDie) {
   }
 }
 
+/// Bits change that nothing tells of, in the state and in what no step writes.
+TEST(Drill, BitsChange) {
+  const auto report = drill(ranks_here(2), {"--kinds", "flip,stray-write", "--verify", "1",
+                                            "--victim", "all", "--repetitions", "3"});
+  ASSERT_EQ(report["series"].size(), 2u);
+  for (const auto& series : report["series"]) {
+    EXPECT_TRUE(series.value("kept_intact", false));
+    EXPECT_EQ(number(series, "repetitions"), 3);
+    for (const auto& count : series["recoveries"]) EXPECT_EQ(count.get<int>(), 0);
+    for (const auto& wall : series["wall_ms_values"]) EXPECT_GT(wall.get<double>(), 0);
+  }
+  Job unverified(1, {"--kinds", "flip"});
+  EXPECT_EQ(unverified.wait(), 2);
+  EXPECT_NE(unverified.err().find("flip: with --verify 1"), std::string::npos) << unverified.err();
+}
+
 TEST(Drill, HasASecondFaultInEachPhase) {
   if (ranks_here(3) < 2) GTEST_SKIP() << "needs 2 ranks";
   std::string phases;
