@@ -53,7 +53,7 @@ std::optional<RankDeath> death_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// What wants a drill of its own has no phases, and no larger worlds.
+/// A drill of another sort has no phases, and no larger worlds.
 Result<void> check_alone(const Config& config) {
   const auto& phases = config.list("phases");
   if (!phases.empty() && phases != std::vector{kNoPhase})

@@ -18,8 +18,8 @@
 /// 1984). A product that is looked at blocks, because its verdict is waited for.
 namespace troupe::host {
 
-/// What the halves of an engine share: whether products are looked at, and which are to come out
-/// wrong, for tests. Any thread. Modules use the engine's, so it has no virtual functions: a
+/// The halves of an engine share it: it knows whether products are looked at, and which are to come
+/// out wrong, for tests. Any thread. Modules use the engine's, so it has no virtual functions: a
 /// sanitizer would look for its type in the module.
 class ProductChecks {
  public:
@@ -36,7 +36,7 @@ class ProductChecks {
   [[nodiscard]] bool looks_at_next() const noexcept {
     return all_ || wrong_.load(std::memory_order_relaxed) != 0;
   }
-  /// Whether the product that is about to be looked at is one of them.
+  /// True if the product that is about to be looked at is one of them.
   bool take_wrong() noexcept {
     auto left = wrong_.load();
     while (left != 0 && !wrong_.compare_exchange_weak(left, left - 1)) {
@@ -55,7 +55,7 @@ class ProductChecks {
 /// The answer of a look: what is wrong, in words; nothing if nothing is.
 using WrongProduct = std::optional<std::string>;
 
-/// What a product and looking at it are estimated to take, in nanoseconds.
+/// Estimates of how long a product and a look at it take, in nanoseconds.
 struct CheckCost {
   double product = 0, check = 0;
 };
@@ -91,7 +91,7 @@ class ProductLooks {
   explicit ProductLooks(ProductChecks& checks) noexcept : checks_(&checks) {}
 
   [[nodiscard]] bool on() const noexcept { return checks_->on(); }
-  /// Whether a product is looked at, which blocks() and run() ask both: nothing else runs between
+  /// True if a product is looked at; blocks() and run() both ask, and nothing else runs between
   /// the two. `cost`: nothing for one that cannot be looked at.
   [[nodiscard]] bool due(const Call& call, bool records,
                          const std::optional<CheckCost>& cost) const noexcept {

@@ -7,7 +7,7 @@
 namespace troupe::host {
 namespace {
 
-/// Which of these products are looked at.
+/// The products among these that are looked at.
 std::vector<bool> looks_at(CheckBudget& budget, const std::vector<CheckCost>& products) {
   std::vector<bool> looked;
   for (const auto& cost : products) {

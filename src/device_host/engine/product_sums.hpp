@@ -65,7 +65,7 @@ constexpr double kFarOfRounding = 4;
 /// Half a unit in the last place of double, in which the sums are made.
 constexpr double kUnit = 1.1102230246251565e-16;
 
-/// What the numbers of a product are rounded to.
+/// The precision that the numbers of a product are rounded to.
 struct Rounding {
   double sum = 0;                        ///< half a unit in the last place of what is added up in
   double input = 0;                      ///< of what factors are rounded to first; 0: of nothing

@@ -33,7 +33,7 @@ class Meetings {
 
   /// Whether the collective that came last need not wait any more.
   [[nodiscard]] bool ready() const { return newest_ != nullptr && newest_->ready(); }
-  /// Whether it waits for other ranks of this host.
+  /// True while it waits for other ranks of this host.
   [[nodiscard]] bool waits() const noexcept { return newest_ != nullptr && newest_->waits(); }
 
   // As those of Rendezvous, of the place where the newest collective is.

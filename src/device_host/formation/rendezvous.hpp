@@ -65,7 +65,7 @@ class Rendezvous {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   /// Whether the command that arrived last has waited and need not any more.
   [[nodiscard]] bool ready() const { return waiting_ && all_here(); }
-  /// Whether it waits for others.
+  /// True while it waits for others.
   [[nodiscard]] bool waits() const noexcept { return waiting_; }
 
   /// Readable when somebody has arrived while this member slept, or since; until clear().

@@ -26,16 +26,16 @@ Result<void> run(const solver::Geqrf& op, const Call& call, Solver& library) {
 Result<void> run(const solver::Ormqr& op, const Call& call, Solver& library) {
   return with_number(op.dtype, {op.lda, op.ldc, op.n}, [&]<class T>(T) {
     const char transpose = letter_of_q<T>(op.transpose);
-    return library.queue_silent(
-        call, op.m == 0 || op.n == 0 || op.k == 0,
-        [op, transpose, a = call.at<const T>(op.a), tau = call.at<const T>(op.tau),
-         c = call.at<T>(op.c)] {
-          const auto order = op.order();
-          const auto own = own_copy(order, op.k, a, op.lda);
-          return Lapack<T>::mqr(LAPACK_COL_MAJOR, letter(op.side), transpose, to_int(op.m),
-                                to_int(op.n), to_int(op.k), own.data(), to_int(order), tau, c,
-                                to_int(op.ldc));
-        });
+    return library.queue_silent(call, op.m == 0 || op.n == 0 || op.k == 0,
+                                [op, transpose, a = call.at<const T>(op.a),
+                                 tau = call.at<const T>(op.tau), c = call.at<T>(op.c)] {
+                                  const auto order = op.order();
+                                  const auto own = own_copy(order, op.k, a, op.lda);
+                                  return Lapack<T>::mqr(LAPACK_COL_MAJOR, letter(op.side),
+                                                        transpose, to_int(op.m), to_int(op.n),
+                                                        to_int(op.k), own.data(), to_int(order),
+                                                        tau, c, to_int(op.ldc));
+                                });
   });
 }
 

@@ -127,7 +127,8 @@ std::uint64_t MemoryGuard::allowance() {
     return kPieceBytes;
   }
   const std::chrono::duration<double> since = now - before;
-  return std::max(kPieceBytes, static_cast<std::uint64_t>(budget_ * since.count() * bytes_per_second_));
+  return std::max(kPieceBytes,
+                  static_cast<std::uint64_t>(budget_ * since.count() * bytes_per_second_));
 }
 
 std::string MemoryGuard::commands_since(std::uint64_t number) const {

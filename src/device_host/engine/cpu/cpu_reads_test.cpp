@@ -11,7 +11,8 @@
 #include "cpu_engine_rig.hpp"
 #include "samples.hpp"
 
-// What an operation reads it never writes, not even for a moment: others may read it meanwhile.
+// An operation never writes memory that it reads, not even for a moment: others may read it
+// meanwhile.
 
 namespace troupe::host {
 namespace {
@@ -71,7 +72,7 @@ TEST(CpuEngineReads, WhatAnOperationReadsItDoesNotWrite) {
   int carried_out = 0;
   for (const auto& sample : troupe::test::samples()) {
     const auto& info = *sample.info;
-    // Those of other processes, of code of the program's, and deliberate faults.
+    // Left out: operations of other processes, of the program's own code, and deliberate faults.
     const auto library = info.library();
     if (info.traits.collective || library == "channel" || library == "function" ||
         library == "kernel" || library == "file" || library == "sequence" ||

@@ -27,7 +27,7 @@ class Services {
   [[nodiscard]] virtual int threads() const noexcept = 0;
   /// The network interface to reach other ranks by; empty: whichever does.
   [[nodiscard]] virtual const std::string& network() const noexcept = 0;
-  /// Whether this thread records a graph: what it submits is not carried out now.
+  /// True if this thread records a graph: its submissions are not carried out now.
   [[nodiscard]] virtual bool records() const noexcept = 0;
   [[nodiscard]] virtual ProductChecks& product_checks() noexcept = 0;
 
