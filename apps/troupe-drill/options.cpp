@@ -176,8 +176,8 @@ std::vector<OptionSpec> option_specs() {
        "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, on a GPU "
        "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four. Or "
        "rank, node, stop, with --on-rank-loss respawn: of the ranks' processes, in one run. Or "
-       "flip "
-       "(a bit of the state, with --verify 1) and stray-write (a bit of a constant), in one run",
+       "flip (a bit of the state, with --verify 1) and stray-write (a bit of a constant), in one "
+       "run",
        kind_names()},
       {"phases", OptionType::list, kNoPhase, "PHASE",
        fmt::format("with each fault another rank suffers the same in this phase of the recovery: "

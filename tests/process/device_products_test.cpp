@@ -106,7 +106,7 @@ constexpr Numbers kAll[] = {Numbers::normal, Numbers::positive, Numbers::tiny, N
                             Numbers::special};
 constexpr double kFactors[] = {0, 1, -1, 0.3, 1e3};
 
-/// What is expected of a product's answer.
+/// The answer that is expected of a product.
 ::testing::AssertionResult right(const Future<void>& future) {
   const auto outcome = future.wait();
   if (outcome.ok() || outcome.code() == Errc::unsupported) return ::testing::AssertionSuccess();
@@ -291,7 +291,7 @@ TEST(DeviceProducts, OfMatricesAreDoneAgainIfTheyAreWrong) {
   find_wrong_product<std::int8_t, std::int32_t, Compute::i32>(rig);
 }
 
-/// Of a batch the last matrix is wrong.
+/// The last matrix of a batch is wrong.
 TEST(DeviceProducts, OfBatchesAreDoneAgainIfTheyAreWrong) {
   LookingRig rig;
   expect_found(rig, [&] {

@@ -193,7 +193,7 @@ void Runner::prepare(Checkpoint& state, const std::vector<std::vector<std::byte>
   state.add("sums", sums_);
 }
 
-/// What no operation of a run writes.
+/// The values of a buffer that no operation of a run writes.
 std::vector<double> Runner::fixed_values() const {
   Random random(derive(program_->seed, 77));
   std::vector<double> values(kFixed);

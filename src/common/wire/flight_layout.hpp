@@ -32,7 +32,7 @@ struct FlightBoard {
   std::atomic<std::uint64_t> held_bytes;  ///< of slabs
 };
 
-/// How a rank's device hosts have spent their time so far: they add, one after another or, around a
+/// The time that a rank's device hosts have spent so far: they add, one after another or, around a
 /// death, two at a time; the rank reads. Nanoseconds.
 struct HostTimes {
   /// In collectives: their own work, and waiting for other ranks on the device. Where not all are

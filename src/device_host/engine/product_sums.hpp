@@ -54,7 +54,7 @@ TROUPE_ON_BOTH double sign_of(std::int64_t i) {
   return (x ^ x >> 31) >> 63 == 0 ? 1 : -1;
 }
 
-/// How large a sum of errors with such weights may be, in multiples of the root of the sum of their
+/// The largest sum of errors with such weights, in multiples of the root of the sum of their
 /// squares: it is exceeded with a probability below 2 exp(-kFar^2 / 2) = 3e-14, whatever the errors
 /// are (W. Hoeffding: Probability inequalities for sums of bounded random variables, Journal of the
 /// American Statistical Association 58, 1963).

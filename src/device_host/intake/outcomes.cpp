@@ -34,7 +34,7 @@ void Outcomes::hold(std::uint64_t ticket, const Result<void>& outcome) {
 }
 
 void Outcomes::answer_held() {
-  // What is refused has done nothing; a library's failure may have come midway, and of a wrong
+  // A refused command has done nothing; a library's failure may have come midway, and of a wrong
   // product the result is there.
   for (const auto& [ticket, outcome] : held_) {
     if (outcome.ok()) {

@@ -42,7 +42,7 @@ auto with_stored(sums::Stored stored, Visit&& visit) {
   return visit(std::complex<double>{});
 }
 
-/// Of each row of a matrix: the sum of its elements, weighed, and the sum of their squares, or of
+/// Two sums of each row of a matrix: of its elements, weighed, and of their squares, or of
 /// their absolute values. One after another, for real and imaginary parts.
 struct RowSums {
   std::vector<double> re, im, size;
@@ -164,7 +164,7 @@ class DenseLook {
         signs.re[j] = sums::sign_of(static_cast<std::int64_t>(j));
     }
 
-    /// Of an element in device memory, or of the value in the operation.
+    /// The address of an element in device memory, or of the value in the operation.
     static const std::byte* place_of(const Scalar& scalar, const Call& call) {
       return scalar.device.present() ? call.at(scalar.device) : scalar.value.data();
     }

@@ -10,7 +10,7 @@ using sums::Number;
 using sums::Stored;
 
 constexpr int kWarp = 32;
-/// How many columns one thread, or one warp, goes through.
+/// The columns that one thread, or one warp, goes through.
 constexpr std::int64_t kColumnsOfThread = 128, kColumnsOfWarp = 4096;
 
 /// Calls f(T{}) for the type of elements that are stored so.

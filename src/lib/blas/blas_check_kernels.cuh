@@ -17,7 +17,7 @@ cudaError_t preload_checks();
 /// Writes the weights 0 to n - 1.
 cudaError_t write_signs(const Launch& launch, std::int64_t n, sums::Number* signs);
 
-/// What is summed up of rows. `weights` has a number for each column, for each matrix if
+/// Sums of rows. `weights` has a number for each column, for each matrix if
 /// `weights_stride` is not 0. Sizes are sums of squares, or of absolute values (`lengths`).
 struct RowSums {
   sums::Strided matrices;
@@ -34,7 +34,7 @@ cudaError_t add_rows(const Launch& launch, const RowSums& sums);
 cudaError_t add_up(const Launch& launch, std::int64_t count, std::int64_t batch,
                    const double* number, double* total);
 
-/// What is compared, in device memory.
+/// The two sides of a comparison, in device memory.
 struct DenseCheck {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   const sums::Number *product = nullptr, *before = nullptr, *result = nullptr, *signs = nullptr;

@@ -180,7 +180,7 @@ void for_half(std::int64_t n, blas::Uplo uplo, Visit&& visit) {
 }
 
 class Blas;
-/// Whether a product is to be looked at.
+/// True if a product is to be looked at.
 bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call, Blas& library);
 /// Carries a product out, and looks at it if it is to be.
 Result<void> run_or_look(const blas::Gemm& op, const Call& call, Blas& library);

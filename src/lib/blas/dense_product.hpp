@@ -13,7 +13,7 @@
 #include "device_host/engine/product_checks.hpp"
 #include "lib/blas/dense_sums.hpp"
 
-/// Which products of dense matrices can be looked at, and what is to be known of them, on both
+/// The products of dense matrices that can be looked at, and what is to be known of them, on both
 /// engines.
 namespace troupe::host {
 
@@ -136,7 +136,7 @@ inline double bits_of(DType a, blas::Compute compute) noexcept {
   return static_cast<double>(8 * size_of(a)) / (complex ? 2 : 1);
 }
 
-/// What operations like Gemm have in common.
+/// The product of an operation that is like Gemm.
 template <class Op>
 std::optional<DenseProduct> like_gemm(const Op& op, const Call& call, DType c, DType scalar,
                                       blas::Compute compute) {
@@ -176,7 +176,7 @@ inline std::optional<DenseProduct> product_of(const blas::GemmBatched& op, const
   product->c.stride = product->d.stride = op.stride_c;
   return product;
 }
-/// Of epilogues those that leave X as it is or add a bias; of f8 those with one scale for a matrix.
+/// Looked at are epilogues that leave X as it is or add a bias, and f8 with one scale for a matrix.
 /// Results of 8 bits have too little to say.
 inline std::optional<DenseProduct> product_of(const blas::Matmul& op, const Call& call) {
   using blas::Epilogue;
@@ -218,7 +218,7 @@ concept ProductThatIsLookedAt = requires(const Op& op, const Call& call) {
   product_of(op, call);
 };
 
-/// What an engine does in a nanosecond, roughly.
+/// Rough rates of an engine, in a nanosecond.
 struct DenseRates {
   double flops = 1;     ///< of 32 bits; of fewer as many more, of 64 half
   double bytes = 1;     ///< that are read, written or copied

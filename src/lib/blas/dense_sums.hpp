@@ -10,7 +10,7 @@
 /// because kernels are compiled so.
 namespace troupe::host::sums {
 
-/// What elements are stored as.
+/// The types that elements are stored as.
 enum class Stored : std::uint8_t { f16, bf16, f32, f64, f8e4m3, f8e5m2, i8, i32, c64, c128 };
 
 /// Strided of a batch: element (i, j) of one is at i * row_step + j * column_step.
@@ -44,7 +44,7 @@ struct Judgement {
   bool wrong = false;
 };
 
-/// Where sums are not finite, or too large to be exact, nothing is wrong.
+/// Sums that are not finite, or too large to be exact, pass for right.
 TROUPE_ON_BOTH Judgement judge(const DenseRow& row, const DenseFactors& by, std::int64_t columns,
                                std::int64_t inner, const Rounding& rounding) {
   Judgement judged;
@@ -61,7 +61,7 @@ TROUPE_ON_BOTH Judgement judge(const DenseRow& row, const DenseFactors& by, std:
                    fabs(judged.actual.re) < most && fmod(off.re, whole) != 0;
     return judged;
   }
-  // Where squares of doubles would be too small the length is taken for larger.
+  // A length whose squares would be too small is taken for larger.
   const double least = 1e-125;
   const double of_a = fmax(sqrt(row.a_size), least), of_b = fmax(sqrt(row.b_size), least);
   const double of_sums =
@@ -72,7 +72,7 @@ TROUPE_ON_BOTH Judgement judge(const DenseRow& row, const DenseFactors& by, std:
   const double in_sums =
       of_sums * products + (4 * rounding.sum + growth(columns) * kUnit) *
                                (before + length(row.bias) * sqrt(count) + products);
-  // How long the row of D may be, without an element of it that is wrong.
+  // The length that the row of D may have without an element that is wrong.
   const double likely = fabs(by.of_result) * (products + before + length(row.bias) * sqrt(count));
   const double in_result =
       rounding.by_lengths ? (rounding.output + growth(columns) * kUnit) *

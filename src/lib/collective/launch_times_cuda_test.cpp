@@ -1,4 +1,4 @@
-// How long collectives take on a GPU. Their launches need not be collectives.
+// The time of collectives on a GPU. Their launches need not be collectives.
 #include "lib/collective/launch_times_cuda.hpp"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include "device_host/engine/product_checks.hpp"
 #include "lib/fft/fft_sums.hpp"
 
-/// Which Fourier transforms can be looked at, and what is to be known of them, on both engines.
+/// The Fourier transforms that can be looked at, and what is to be known of them, on both engines.
 namespace troupe::host {
 
 /// One side of a batch of transforms, and its weights.
@@ -63,7 +63,7 @@ inline std::optional<CheckedTransform> checked_transform(const fft::Transform& o
   return of;
 }
 
-/// What an engine does in a nanosecond, roughly.
+/// Rough rates of an engine, in a nanosecond.
 struct FftRates {
   double flops = 1;     ///< of 32 bits
   double bytes = 1;     ///< of transforms, and of copies

@@ -10,7 +10,7 @@ using sums::FftSums;
 using sums::Number;
 
 constexpr int kWarp = 32;
-/// How many elements a warp adds up.
+/// The elements that a warp adds up.
 constexpr std::int64_t kElementsOfWarp = 2048;
 
 template <class F>

@@ -10,7 +10,7 @@ namespace troupe::host::cuda::kernels {
 /// Loads the kernels onto the current device: loaded later, the first launch would pay for it.
 cudaError_t preload_checks();
 
-/// What numbers are stored as.
+/// The types that numbers are stored as.
 enum class FftNumber : unsigned char { f16, bf16, f32, f64 };
 
 /// One side of a batch of transforms.
@@ -28,7 +28,7 @@ cudaError_t write_weights(const Launch& launch, const sums::FftWeights& of, sums
 /// `sums`: of each transform, zeros before.
 cudaError_t add_elements(const Launch& launch, const FftSide& side, sums::FftSums* sums);
 
-/// Which transform is the first that is wrong, kNothingWrong if none is, and what was found of it.
+/// The first transform that is wrong, kNothingWrong if none is, and what was found of it.
 struct FftVerdict {
   static constexpr unsigned long long kNothingWrong = ~0ull;
   unsigned long long first = kNothingWrong;

@@ -69,9 +69,9 @@ struct FftSums {
   double size = 0;
 };
 
-/// What an element of a half spectrum contributes: also for its mirror image, which is not stored.
-/// `weight`: of the element; `image`: of its image. `own`: its last index is 0 or n / 2, so that
-/// its image is stored, or is the element itself.
+/// The contribution of an element of a half spectrum: also for its mirror image, which is not
+/// stored. `weight`: of the element; `image`: of its image. `own`: its last index is 0 or n / 2, so
+/// that its image is stored, or is the element itself.
 TROUPE_ON_BOTH void add_element(FftSums& sums, Number x, Number weight) {
   sums.sum = sums.sum + weight * x;
   sums.size += x.re * x.re + x.im * x.im;

@@ -11,7 +11,7 @@
 #include "device_host/engine/product_checks.hpp"
 #include "lib/sparse/sparse_sums.hpp"
 
-/// Which products of sparse matrices can be looked at, and what is to be known of them, on both
+/// The products of sparse matrices that can be looked at, and what is to be known of them, on both
 /// engines.
 namespace troupe::host {
 
@@ -88,7 +88,7 @@ concept ProductThatIsLookedAt = requires(const Op& op) {
   product_of(op);
 };
 
-/// What an engine does in a nanosecond, roughly.
+/// Rough rates of an engine, in a nanosecond.
 struct SparseRates {
   double bytes = 1;     ///< of products
   double products = 1;  ///< of elements, when they are computed again

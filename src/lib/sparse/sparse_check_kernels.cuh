@@ -10,7 +10,7 @@ namespace troupe::host::cuda::kernels {
 /// Loads the kernels onto the current device: loaded later, the first launch would pay for it.
 cudaError_t preload_checks();
 
-/// Which element of C, counted row by row, is the first that is wrong, kNothingWrong if none is,
+/// The first element of C, counted row by row, that is wrong, kNothingWrong if none is,
 /// and what was found of it.
 struct SparseVerdict {
   static constexpr unsigned long long kNothingWrong = ~0ull;

@@ -23,7 +23,7 @@ Result<void> with_index(DType dtype, Visit&& visit) {
 Dependencies tridiagonal_dependencies();
 
 class Sparse;
-/// Whether a product is to be looked at.
+/// True if a product is to be looked at.
 bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call,
                   Sparse& library);
 /// Carries a product out, and looks at it if it is to be.

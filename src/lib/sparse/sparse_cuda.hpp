@@ -55,7 +55,7 @@ class Sparse;
 bool solves_block(const OperationInfo& info, const std::byte* op, const Call& call,
                   Sparse& library);
 
-/// Whether a product is to be looked at.
+/// True if a product is to be looked at.
 bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& call,
                   Sparse& library);
 /// Carries a product out, and looks at it if it is to be.

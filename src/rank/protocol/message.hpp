@@ -31,7 +31,7 @@ struct RankStep {
   friend bool operator==(const RankStep&, const RankStep&) = default;
 };
 
-/// How a rank has spent the time of a window, which is some intervals between commits.
+/// The time of a rank in a window, which is some intervals between commits.
 struct RankPace {
   std::int32_t rank = 0;
   std::int64_t wall_us = 0;      ///< the window's length

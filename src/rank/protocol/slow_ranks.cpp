@@ -13,7 +13,7 @@ double own_share(const RankPace& pace) {
                           : 0;
 }
 
-/// Of an even number the lesser one of the two in the middle: of two ranks one can be slow.
+/// The lesser one of the two in the middle, if their number is even: of two ranks one can be slow.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
   std::nth_element(values.begin(), middle, values.end());

@@ -59,9 +59,9 @@ class SlowRanks {
   bool told_in_epoch_ = false;
 };
 
-/// How many times as long as the median rank's own time this rank's is.
+/// This rank's own time as a multiple of the median rank's.
 [[nodiscard]] double ratio_of(const from_supervisor::Slow& slow);
-/// What is known of why the rank is slow: "its own work takes 1.8 times as long as the median
+/// The known reasons why the rank is slow: "its own work takes 1.8 times as long as the median
 /// rank's; …".
 [[nodiscard]] std::string in_words(const from_supervisor::Slow& slow, const GpuHealth& health);
 

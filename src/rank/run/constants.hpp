@@ -41,7 +41,7 @@ class Constants {
     std::vector<std::byte> copy;  ///< where nobody else can write it anew
     bool mending = false;  ///< it is being written anew, which a fault may have kept from its end
   };
-  /// What a rank tells of the first of its constants that has changed.
+  /// A rank's account of the first of its constants that has changed.
   struct Told;
 
   /// The state of each constant's buffer; nullopt: its contents are not there.
@@ -57,7 +57,8 @@ class Constants {
   DeviceExchange* exchange_;
   std::vector<std::optional<Known>> known_;  ///< of each constant
   GpuRef<std::uint64_t> digests_;
-  /// What has been written anew, until the others know: a fault may keep it from them for a while.
+  /// The account of a constant that was written anew, until the others know: a fault may keep it
+  /// from them for a while.
   std::shared_ptr<const Told> untold_;
 };
 

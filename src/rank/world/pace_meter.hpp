@@ -18,7 +18,7 @@ class PaceMeter {
   static constexpr int kLeastIntervals = 8;
   static constexpr std::chrono::seconds kLeastTime{2};
 
-  /// How the rank's device hosts have spent their time up to now.
+  /// The time that the rank's device hosts have spent up to now.
   struct Reading {
     TimePoint time{};
     std::chrono::nanoseconds waited{}, idle{};

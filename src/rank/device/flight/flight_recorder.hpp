@@ -60,7 +60,7 @@ class FlightRecorder {
   }
   /// The device is there. Once.
   void show_device(std::string_view name) noexcept;
-  /// How the rank's device hosts have spent their time so far. Any thread.
+  /// The time that the rank's device hosts have spent so far. Any thread.
   [[nodiscard]] const wire::HostTimes& times() const noexcept {
     return *reinterpret_cast<const wire::HostTimes*>(segment_.data() + wire::kHostTimesOffset);
   }

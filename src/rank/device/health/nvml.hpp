@@ -32,7 +32,7 @@ class Nvml {
   [[nodiscard]] Result<GpuHealth> health(const Gpu& gpu) const;
   /// NVML's own handle. Errors: library.
   [[nodiscard]] Result<void*> find(const Gpu& gpu) const;
-  /// How many processes compute on the GPU of this handle; nullopt: NVML does not say.
+  /// The number of processes that compute on the GPU of this handle; nullopt: NVML does not say.
   [[nodiscard]] std::optional<unsigned> processes(void* gpu) const;
 
   /// What the function answers to these arguments; kMissing: this driver does not have it.

@@ -8,7 +8,7 @@
 
 namespace troupe::rank_process {
 
-/// That this rank is slower than the others, once the leader has found it so. Any thread.
+/// The finding that this rank is slower than the others, once the leader has made it. Any thread.
 class Slowness {
  public:
   /// The first finding counts.
