@@ -75,6 +75,7 @@ def parse():
     parser.add_argument("--text", required=True)
     parser.add_argument("--compile", action="store_true", help="torch.compile the model")
     parser.add_argument("--cpu", action="store_true", help="on the CPU, by Gloo")
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="N steps more: rank 0 lists their kernels")
     return parser.parse_args()
 
 
@@ -147,6 +148,12 @@ def main():
         flops = rate * (6 * count + 12 * layers * channels * sequence)
         print(json.dumps({"app": "train_torch", "ranks": ranks, "steps": options.steps - warm, "seconds": seconds,
                           "tokens_per_second": rate, "model_flops_per_second": flops, "torch": torch.__version__}))
+    if options.profile > 0:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for number in range(options.profile):
+                step(options.steps + number)
+        if rank == 0:
+            print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=60, max_name_column_width=100))
     dist.destroy_process_group()
 
 

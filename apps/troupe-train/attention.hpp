@@ -14,7 +14,8 @@ namespace troupe::train {
 
 /// Causal self-attention of all layers (Vaswani et al., "Attention Is All You Need", 2017).
 /// Queries, keys and values of a token stand side by side, a row of 3 C; results and their
-/// gradients have rows of C; heads are ranges of channels.
+/// gradients have rows of C; heads are ranges of channels. `sums`: those of the columns of d_qkv,
+/// of OwnKernels::kParts parts of the rows.
 template <Element T>
 class Attention;
 
@@ -52,7 +53,7 @@ class Attention<float> {
 
   /// The gradient of qkv from that of the result.
   void backward(std::int64_t layer, const GpuRef<float>& qkv, const GpuRef<float>& /*out*/,
-                const GpuRef<float>& d_out, const GpuRef<float>& d_qkv) {
+                const GpuRef<float>& d_out, const GpuRef<float>& d_qkv, const GpuRef<float>& sums) {
     const auto t = shape_.sequence, d = shape_.head_size();
     const auto& weights = weights_[static_cast<std::size_t>(layer)];
     to_heads(3, qkv, qkv_);
@@ -64,6 +65,9 @@ class Attention<float> {
     multiply(keys(qkv_), kNo, d_weights_, kNo, queries(d_qkv_), d, t, t);
     multiply(queries(qkv_), kNo, d_weights_, kYes, keys(d_qkv_), d, t, t);
     from_heads(3, d_qkv_, d_qkv);
+    const auto columns = 3 * shape_.channels;
+    device_.launch(kernels_.column_sums, kernels_.sums(columns), static_cast<int>(columns),
+                   d_qkv.length() / columns, read(d_qkv), write(sums));
   }
 
  private:
@@ -79,14 +83,12 @@ class Attention<float> {
     return all.slice(2 * length_, length_);
   }
   void to_heads(int parts, const GpuRef<float>& rows, const GpuRef<float>& heads) {
-    device_.launch(kernels_.to_heads, OwnKernels::each(rows.length()), parts,
-                   static_cast<int>(shape_.channels), static_cast<int>(shape_.head_size()),
-                   static_cast<int>(shape_.sequence), rows.length(), read(rows), write(heads));
+    device_.launch(kernels_.to_heads, OwnKernels::each(rows.length()), parts, rows.length(),
+                   read(rows), write(heads));
   }
   void from_heads(int parts, const GpuRef<float>& heads, const GpuRef<float>& rows) {
-    device_.launch(kernels_.from_heads, OwnKernels::each(rows.length()), parts,
-                   static_cast<int>(shape_.channels), static_cast<int>(shape_.head_size()),
-                   static_cast<int>(shape_.sequence), rows.length(), read(heads), write(rows));
+    device_.launch(kernels_.from_heads, OwnKernels::each(rows.length()), parts, rows.length(),
+                   read(heads), write(rows));
   }
   /// Of all heads of all sequences: c, m x n, from k products each.
   void multiply(const GpuRef<float>& a, blas::Transpose transpose_a, const GpuRef<float>& b,
@@ -141,7 +143,8 @@ class Attention<BFloat16> {
 
   /// The gradient of qkv from that of the result.
   void backward(std::int64_t layer, const GpuRef<BFloat16>& qkv, const GpuRef<BFloat16>& out,
-                const GpuRef<BFloat16>& d_out, const GpuRef<BFloat16>& d_qkv) {
+                const GpuRef<BFloat16>& d_out, const GpuRef<BFloat16>& d_qkv,
+                const GpuRef<float>& sums) {
     dnn::Graph graph;
     const auto in = inputs(graph);
     const auto of_out =
@@ -160,9 +163,8 @@ class Attention<BFloat16> {
     }
     dnn::on(device_).run(graph, memory);
     // Outputs are ranges apart from one another: each has come by itself, in rows of one head.
-    const auto c = static_cast<int>(shape_.channels);
-    device_.launch(kernels_.from_heads, OwnKernels::each(d_qkv.length()), 3, c, c,
-                   static_cast<int>(shape_.sequence), d_qkv.length(), read(d_qkv_), write(d_qkv));
+    device_.launch(kernels_.join_qkv, kernels_.sums(3 * shape_.channels), batch_ * shape_.sequence,
+                   read(d_qkv_), write(d_qkv), write(sums));
   }
 
  private:

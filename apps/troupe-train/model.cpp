@@ -29,6 +29,9 @@ Parameters::Parameters(const Shape& shape) {
   token_embedding = add("token embedding", shape.vocabulary * c, kDeviation);
   position_embedding = add("position embedding", shape.sequence * c, kDeviation);
   embeddings = block_since(0, count);
+  bytes = {0, kByteTokens * c, 0};
+  no_bytes = {bytes.length, token_embedding.length - bytes.length, 0};
+  positions = {position_embedding.first, position_embedding.length, 0};
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const auto first = count;
     const auto prefix = "layer " + std::to_string(layer) + " ";

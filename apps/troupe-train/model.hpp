@@ -23,6 +23,8 @@ struct Shape {
   [[nodiscard]] double flops_of_token() const;
 };
 
+inline constexpr std::int64_t kByteTokens = 256;  ///< tokens that there are in texts
+
 /// A range of elements in the buffer of all parameters. Those of gradients and of the optimiser's
 /// moments lie in their buffers in the same way.
 struct Place {
@@ -52,6 +54,9 @@ struct Parameters {
   std::vector<LayerPlaces> layers;
   Place final_scale, final_bias;
   Block embeddings, last;  ///< `last`: those of the last norm
+  /// Parts of `embeddings`: of the tokens that are in texts, of the others, of positions. The
+  /// others' gradients are there first: the output makes all of them.
+  Block bytes, no_bytes, positions;
   std::vector<Block> layer_blocks;
   std::vector<Place> all;          ///< in order
   std::vector<std::string> names;  ///< of these

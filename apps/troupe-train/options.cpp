@@ -20,14 +20,13 @@ struct Preset {
   const char* name;
   Shape shape;
 };
-constexpr std::int64_t kBytes = 256;
 /// tiny is nanoGPT's example for a CPU, the others are GPT-2's. nanoGPT:
 /// https://github.com/karpathy/nanoGPT
-constexpr Preset kPresets[] = {{"tiny", {4, 4, 128, 64, kBytes}},
-                               {"gpt2", {12, 12, 768, 1024, kBytes}},
-                               {"gpt2-medium", {24, 16, 1024, 1024, kBytes}},
-                               {"gpt2-large", {36, 20, 1280, 1024, kBytes}},
-                               {"gpt2-xl", {48, 25, 1600, 1024, kBytes}}};
+constexpr Preset kPresets[] = {{"tiny", {4, 4, 128, 64, kByteTokens}},
+                               {"gpt2", {12, 12, 768, 1024, kByteTokens}},
+                               {"gpt2-medium", {24, 16, 1024, 1024, kByteTokens}},
+                               {"gpt2-large", {36, 20, 1280, 1024, kByteTokens}},
+                               {"gpt2-xl", {48, 25, 1600, 1024, kByteTokens}}};
 
 /// A number of the model's shape.
 OptionSpec of_shape(const char* name, const char* help, const char* maximum) {
@@ -80,7 +79,7 @@ std::vector<OptionSpec> option_specs() {
       {"model", text, "tiny", "NAME", "the shape of a model that is known", models},
       of_shape("layers", "another number of layers", "1000"),
       of_shape("heads", "another number of heads", "1000"),
-      of_shape("channels", "other channels; a multiple of 8 and of the heads", "65536"),
+      of_shape("channels", "other channels; a multiple of 8 and of the heads", "12288"),
       of_shape("sequence", "another number of positions", "65536"),
       {"vocabulary",
        integer,

@@ -34,7 +34,7 @@ class Training {
         options_(*work.options),
         places_(options_.shape),
         portion_(portion_of(world_.rank(), world_.size(), work.sequences, options_.batch)),
-        kernels_(device_, dtype_of<T>),
+        kernels_(device_, dtype_of<T>, options_.shape),
         scratch_(device_),
         model_(device_, kernels_, scratch_, options_.shape, places_, portion_.sequences_of_pass,
                tokens_of(work.sequences) / static_cast<double>(world_.size())),
@@ -161,24 +161,35 @@ class Training {
       add_to_sums(pass);
     }
     forward(step, last);
-    add_sums(places_.last);
     if (last > 0) device_.blas().axpy(1.0f, loss_sum_, model_.loss());
-    auto together = world_.bundle();
-    together.all_reduce(gradients_of(places_.last), ReduceOp::avg);
-    together.all_reduce(model_.loss(), ReduceOp::avg);
-    together.submit();
+    average(places_.no_bytes);
+    average(places_.last, model_.loss());
     for (auto layer = options_.shape.layers; layer-- > 0;) {
       const auto& block = places_.layer_blocks[static_cast<std::size_t>(layer)];
       backward(layer);
-      add_sums(block);
-      world_.all_reduce(gradients_of(block), ReduceOp::avg);
+      average(block);
     }
     backward_embeddings();
-    add_sums(places_.embeddings);
-    world_.all_reduce(gradients_of(places_.embeddings), ReduceOp::avg);
+    average(places_.positions);
+    average(places_.bytes);
     update(step);
     if (world_.rank() == 0 && options_.log_every > 0 && (step + 1) % options_.log_every == 0)
       tell(step);
+  }
+
+  /// Averages gradients over the ranks, when those of the passes before are added.
+  void average(const Block& block) {
+    if (block.length == 0) return;
+    add_sums(block);
+    world_.all_reduce(gradients_of(block), ReduceOp::avg);
+  }
+  /// The same, and the loss; little of both.
+  void average(const Block& block, const GpuRef<float>& loss) {
+    add_sums(block);
+    auto together = world_.bundle();
+    together.all_reduce(gradients_of(block), ReduceOp::avg);
+    together.all_reduce(loss, ReduceOp::avg);
+    together.submit();
   }
 
   /// Calls, or by one command what they have recorded the first time.
@@ -258,8 +269,8 @@ class Training {
     const auto part = [&](const GpuRef<float>& all) {
       return all.slice(block.first, block.length);
     };
-    device_.launch(kernels_.adamw, OwnKernels::each(block.length, false), block.length,
-                   block.decayed, rate_, static_cast<float>(options_.weight_decay),
+    device_.launch(kernels_.adamw, OwnKernels::each(block.length / 8, false), block.length / 8,
+                   block.decayed / 8, rate_, static_cast<float>(options_.weight_decay),
                    static_cast<float>(options_.grad_clip), static_cast<float>(kBeta1),
                    static_cast<float>(kBeta2), static_cast<float>(kAdamEpsilon), correction1_,
                    correction2_, read(norm_), read(part(model_.gradients())),

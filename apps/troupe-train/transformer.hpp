@@ -2,8 +2,6 @@
 
 #include <vector>
 
-#include <troupe/lib/primitives.hpp>
-
 #include "attention.hpp"
 
 namespace troupe::train {
@@ -54,10 +52,12 @@ class Transformer {
                          statistics()});
     result_ = rows(c, "result"), normed_ = rows(c, "last norm"), statistics_ = statistics();
     logits_ = rows(shape.vocabulary, "logits");
-    one_hot_ = rows(kBytes, "one-hot tokens");
+    one_hot_ = rows(kByteTokens, "one-hot tokens");
     d_x_ = rows(c, "gradient"), d_c_ = rows(c, "gradient of C"), d_norm_ = rows(c, "norm's");
     d_3c_ = rows(3 * c, "gradient of 3 C"), d_4c_ = rows(4 * c, "gradient of 4 C");
     column_sums_ = scratch.room<float>(OwnKernels::kParts * 4 * c, "sums of columns");
+    norm_sums_ = scratch.room<float>(OwnKernels::kNormBlocks * 3 * c, "sums of norms");
+    unused_ = scratch.room<float>(c, "unused sums");
   }
 
   // In memory as Parameters says.
@@ -68,67 +68,58 @@ class Transformer {
   [[nodiscard]] const GpuRef<std::int32_t>& tokens() const { return token_; }
   [[nodiscard]] const GpuRef<std::int32_t>& targets() const { return target_; }
 
-  /// From tokens and targets the loss, and the gradients of the block `last`.
+  /// From tokens and targets the loss, and the gradients of the blocks `last` and `no_bytes`.
   void forward() {
-    if constexpr (kNarrow) primitives::on(device_).convert(parameters_, weights_);
-    const auto c = shape_.channels;
-    device_.launch(kernels_.embed, OwnKernels::each(tokens_ * c), static_cast<int>(c),
-                   static_cast<int>(shape_.sequence), tokens_ * c, read(token_),
-                   read(parameter(places_.token_embedding)),
-                   read(parameter(places_.position_embedding)), write(input_of(0)));
+    embed();
     for (std::int64_t layer = 0; layer < shape_.layers; ++layer) forward(layer);
-    norm(result_, places_.final_scale, places_.final_bias, normed_, statistics_);
-    device_.blas().template matmul<T, T, T>(
-        {weight(places_.token_embedding), c, shape_.vocabulary}, {normed_, c, tokens_},
-        {logits_, shape_.vocabulary, tokens_}, {.transpose_a = blas::Transpose::yes});
-    device_.launch(kernels_.cross_entropy, kernels_.rows(tokens_, false),
-                   static_cast<int>(shape_.vocabulary), 1 / mean_of_, read(target_),
-                   update(logits_), write(losses_));
-    device_.launch(kernels_.mean, kernels_.rows(1), tokens_, mean_of_, read(losses_), write(loss_));
-    // The product's part of the token embedding's gradient; that of the first layer comes last.
-    product_of_rows(normed_, c, logits_, shape_.vocabulary, gradient(places_.token_embedding));
-    back_through(places_.token_embedding, c, logits_, shape_.vocabulary, d_norm_);
-    norm_backward(d_norm_, result_, places_.final_scale, places_.final_bias, statistics_, d_x_);
+    compare();
   }
 
-  /// The gradients of a layer, when those of all behind it are there.
+  /// The gradients of a layer, when those of all behind it are there. That of its last bias comes
+  /// with these.
   void backward(std::int64_t layer) {
     const auto& of = places_.layers[static_cast<std::size_t>(layer)];
     auto& a = layers_[static_cast<std::size_t>(layer)];
     const auto c = shape_.channels;
-    linear_gradients(a.hidden, 4 * c, d_x_, c, of.fall, of.fall_bias);
+    product_of_rows(a.hidden, 4 * c, d_x_, c, gradient(of.fall));
     back_through(of.fall, 4 * c, d_x_, c, d_4c_,
                  {.epilogue = blas::Epilogue::dgelu, .aux = a.before_gelu});
-    linear_gradients(a.norm2, c, d_4c_, 4 * c, of.rise, of.rise_bias);
+    device_.launch(kernels_.column_sums, kernels_.sums(4 * c), static_cast<int>(4 * c), tokens_,
+                   read(d_4c_), write(sums_of(4 * c)));
+    add_up_columns(4 * c, of.rise_bias);
+    product_of_rows(a.norm2, c, d_4c_, 4 * c, gradient(of.rise));
     back_through(of.rise, c, d_4c_, 4 * c, d_norm_);
-    norm_backward(d_norm_, a.between, of.norm2_scale, of.norm2_bias, a.statistics2, d_c_);
-    device_.blas().axpy(1.0f, d_c_, d_x_);
+    norm_backward(a.between, of.norm2_scale, of.norm2_bias, a.statistics2,
+                  gradient(of.projection_bias));
 
-    linear_gradients(a.attention, c, d_x_, c, of.projection, of.projection_bias);
+    product_of_rows(a.attention, c, d_x_, c, gradient(of.projection));
     back_through(of.projection, c, d_x_, c, d_c_);
-    attention_.backward(layer, a.qkv, a.attention, d_c_, d_3c_);
-    linear_gradients(a.norm1, c, d_3c_, 3 * c, of.qkv, of.qkv_bias);
+    attention_.backward(layer, a.qkv, a.attention, d_c_, d_3c_, sums_of(3 * c));
+    add_up_columns(3 * c, of.qkv_bias);
+    product_of_rows(a.norm1, c, d_3c_, 3 * c, gradient(of.qkv));
     back_through(of.qkv, c, d_3c_, 3 * c, d_norm_);
-    norm_backward(d_norm_, a.input, of.norm1_scale, of.norm1_bias, a.statistics1, d_c_);
-    device_.blas().axpy(1.0f, d_c_, d_x_);
+    norm_backward(a.input, of.norm1_scale, of.norm1_bias, a.statistics1,
+                  layer > 0
+                      ? gradient(places_.layers[static_cast<std::size_t>(layer - 1)].fall_bias)
+                      : unused_);
   }
 
   /// The gradients of the embeddings, when those of all layers are there.
   void backward_embeddings() {
     const auto c = shape_.channels, positions = c * shape_.sequence;
-    device_.launch(kernels_.one_hot, OwnKernels::each(tokens_ * kBytes), static_cast<int>(kBytes),
-                   tokens_ * kBytes, read(token_), write(one_hot_));
-    const MatrixRef sum(gradient(places_.token_embedding).slice(0, c * kBytes), c, kBytes);
-    device_.blas().template matmul<T, T, float, float>(1.0f, {d_x_, c, tokens_},
-                                                       {one_hot_, kBytes, tokens_}, 1.0f, sum, sum,
-                                                       {.transpose_b = blas::Transpose::yes});
+    device_.launch(kernels_.one_hot, OwnKernels::each(tokens_ * kByteTokens / 8),
+                   static_cast<int>(kByteTokens), tokens_ * kByteTokens / 8, read(token_),
+                   write(one_hot_));
+    const MatrixRef sum(gradient(places_.token_embedding).slice(0, c * kByteTokens), c,
+                        kByteTokens);
+    multiply_and_add<float>({d_x_, c, tokens_}, {one_hot_, kByteTokens, tokens_}, sum, sum,
+                            {.transpose_b = blas::Transpose::yes});
     device_.launch(kernels_.sum_parts, OwnKernels::each(positions), static_cast<int>(batch_),
                    positions, read(d_x_), write(gradient(places_.position_embedding)));
   }
 
  private:
   static constexpr bool kNarrow = std::is_same_v<T, BFloat16>;
-  static constexpr std::int64_t kBytes = 256;  ///< tokens that there are
 
   /// What a layer's forward pass leaves for its backward pass.
   struct Layer {
@@ -136,6 +127,32 @@ class Transformer {
     NormStatistics statistics1, statistics2;
   };
 
+  /// The first layer's input.
+  void embed() {
+    if constexpr (kNarrow)
+      device_.launch(kernels_.narrow, OwnKernels::each(places_.count / 8), places_.count / 8,
+                     read(parameters_), write(weights_));
+    const auto c = shape_.channels;
+    device_.launch(kernels_.embed, OwnKernels::each(tokens_ * c / 8), tokens_ * c / 8, read(token_),
+                   read(parameter(places_.token_embedding)),
+                   read(parameter(places_.position_embedding)), write(input_of(0)));
+  }
+  /// From the last layer's output.
+  void compare() {
+    const auto c = shape_.channels;
+    norm(result_, places_.final_scale, places_.final_bias, normed_, statistics_);
+    multiply<T>({weight(places_.token_embedding), c, shape_.vocabulary}, {normed_, c, tokens_},
+                {logits_, shape_.vocabulary, tokens_}, {.transpose_a = blas::Transpose::yes});
+    device_.launch(kernels_.cross_entropy, kernels_.logits(tokens_),
+                   static_cast<int>(shape_.vocabulary), kernels_.keeps_row(), 1 / mean_of_,
+                   read(target_), update(logits_), write(losses_));
+    device_.launch(kernels_.mean, kernels_.rows(1), tokens_, mean_of_, read(losses_), write(loss_));
+    // The product's part of the token embedding's gradient; that of the first layer comes last.
+    product_of_rows(normed_, c, logits_, shape_.vocabulary, gradient(places_.token_embedding));
+    back_through(places_.token_embedding, c, logits_, shape_.vocabulary, d_norm_);
+    norm_backward(result_, places_.final_scale, places_.final_bias, statistics_,
+                  gradient(places_.layers.back().fall_bias), false);
+  }
   void forward(std::int64_t layer) {
     const auto& of = places_.layers[static_cast<std::size_t>(layer)];
     auto& a = layers_[static_cast<std::size_t>(layer)];
@@ -165,13 +182,31 @@ class Transformer {
 
   void norm(const GpuRef<T>& x, const Place& scale, const Place& bias, const GpuRef<T>& y,
             const NormStatistics& statistics) {
-    dnn::on(device_).layer_norm(x, parameter(scale), parameter(bias), y,
-                                {.statistics = statistics});
+    device_.launch(kernels_.norm, kernels_.norm_rows(tokens_), tokens_, read(x),
+                   read(parameter(scale)), read(parameter(bias)), write(y), write(statistics.mean),
+                   write(statistics.inverse_deviation));
   }
-  void norm_backward(const GpuRef<T>& d_y, const GpuRef<T>& x, const Place& scale,
-                     const Place& bias, const NormStatistics& statistics, const GpuRef<T>& d_x) {
-    dnn::on(device_).layer_norm_backward(d_y, x, parameter(scale), statistics, d_x, gradient(scale),
-                                         gradient(bias));
+  /// Makes d_x_ of d_norm_, or adds to it if it `adds`, and the gradients of scale and bias. The
+  /// last that was added to make x has had a bias, whose gradient is the sum of d_x_.
+  void norm_backward(const GpuRef<T>& x, const Place& scale, const Place& bias,
+                     const NormStatistics& statistics, const GpuRef<float>& bias_before,
+                     bool adds = true) {
+    constexpr auto kBlocks = OwnKernels::kNormBlocks;
+    device_.launch(kernels_.norm_backward, kernels_.norm_blocks(), tokens_, adds ? 1 : 0,
+                   read(d_norm_), read(x), read(parameter(scale)), read(statistics.mean),
+                   read(statistics.inverse_deviation), adds ? update(d_x_) : write(d_x_),
+                   write(norm_sums_));
+    device_.launch(kernels_.norm_sums, kernels_.sums_of_sums(shape_.channels, 3),
+                   static_cast<int>(kBlocks), read(norm_sums_), write(bias_before),
+                   write(gradient(scale)), write(gradient(bias)));
+  }
+  /// Room for the sums of kernels that OwnKernels::sums() launches.
+  [[nodiscard]] GpuRef<float> sums_of(std::int64_t columns) const {
+    return column_sums_.slice(0, OwnKernels::kParts * columns);
+  }
+  void add_up_columns(std::int64_t columns, const Place& to) {
+    device_.launch(kernels_.sum_sums, kernels_.sums_of_sums(columns), static_cast<int>(columns),
+                   OwnKernels::kParts, read(sums_of(columns)), write(gradient(to)));
   }
 
   // y = W x + b, for each token. W has a row of `in` channels for each of `out`: to BLAS that is
@@ -181,41 +216,42 @@ class Transformer {
               const GpuRef<T>& y, std::int64_t out, MatmulOptions options) {
     options.transpose_a = blas::Transpose::yes;
     options.bias = weight(bias);
-    device_.blas().template matmul<T, T, T>({weight(weights), in, out}, {x, in, tokens_},
-                                            {y, out, tokens_}, options);
+    multiply<T>({weight(weights), in, out}, {x, in, tokens_}, {y, out, tokens_}, options);
   }
   /// y = W x + b + z, all but x with as many channels as the model.
   void linear_and_add(const Place& weights, const Place& bias, const GpuRef<T>& x, std::int64_t in,
                       const GpuRef<T>& z, const GpuRef<T>& y) {
     const auto out = shape_.channels;
-    device_.blas().template matmul<T, T, T, T>(1.0f, {weight(weights), in, out}, {x, in, tokens_},
-                                               1.0f, {z, out, tokens_}, {y, out, tokens_},
-                                               {.transpose_a = blas::Transpose::yes,
-                                                .epilogue = blas::Epilogue::bias,
-                                                .bias = weight(bias)});
+    multiply_and_add<T>({weight(weights), in, out}, {x, in, tokens_}, {z, out, tokens_},
+                        {y, out, tokens_},
+                        {.transpose_a = blas::Transpose::yes,
+                         .epilogue = blas::Epilogue::bias,
+                         .bias = weight(bias)});
   }
   /// d_x = W^T d_y
   void back_through(const Place& weights, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
                     const GpuRef<T>& d_x, const MatmulOptions& options = {}) {
-    device_.blas().template matmul<T, T, T>({weight(weights), in, out}, {d_y, out, tokens_},
-                                            {d_x, in, tokens_}, options);
-  }
-  /// The gradients of W and b from x and d_y.
-  void linear_gradients(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
-                        const Place& weights, const Place& bias) {
-    product_of_rows(x, in, d_y, out, gradient(weights));
-    const auto sums = column_sums_.slice(0, OwnKernels::kParts * out);
-    device_.launch(kernels_.column_sums, OwnKernels::columns(out), static_cast<int>(out), tokens_,
-                   read(d_y), write(sums));
-    device_.launch(kernels_.sum_sums, OwnKernels::each(out), static_cast<int>(OwnKernels::kParts),
-                   out, read(sums), write(gradient(bias)));
+    multiply<T>({weight(weights), in, out}, {d_y, out, tokens_}, {d_x, in, tokens_}, options);
   }
   /// The sum over tokens of x[i] d_y[j], a row for each j.
   void product_of_rows(const GpuRef<T>& x, std::int64_t in, const GpuRef<T>& d_y, std::int64_t out,
                        const GpuRef<float>& sums) {
-    device_.blas().template matmul<T, T, float>({x, in, tokens_}, {d_y, out, tokens_},
-                                                {sums, in, out},
-                                                {.transpose_b = blas::Transpose::yes});
+    multiply<float>({x, in, tokens_}, {d_y, out, tokens_}, {sums, in, out},
+                    {.transpose_b = blas::Transpose::yes});
+  }
+
+  /// d = a b, with what the options say.
+  template <Element D>
+  void multiply(const MatrixRef<GpuRef<T>>& a, const MatrixRef<GpuRef<T>>& b,
+                const MatrixRef<GpuRef<D>>& d, const MatmulOptions& options) {
+    device_.blas().template matmul<T, T, D>(a, b, d, options);
+  }
+  /// d = a b + c
+  template <Element D>
+  void multiply_and_add(const MatrixRef<GpuRef<T>>& a, const MatrixRef<GpuRef<T>>& b,
+                        const MatrixRef<GpuRef<D>>& c, const MatrixRef<GpuRef<D>>& d,
+                        const MatmulOptions& options) {
+    device_.blas().template matmul<T, T, D, D>(1.0f, a, b, 1.0f, c, d, options);
   }
 
   Device& device_;
@@ -234,7 +270,7 @@ class Transformer {
   NormStatistics statistics_;
   GpuRef<T> d_x_;  ///< the gradient of what goes from layer to layer
   GpuRef<T> d_c_, d_norm_, d_3c_, d_4c_;
-  GpuRef<float> column_sums_;
+  GpuRef<float> column_sums_, norm_sums_, unused_;
 };
 
 }  // namespace troupe::train

@@ -12,8 +12,9 @@ namespace {
 
 /// Small enough for a second, with more than one of all that there can be more of.
 const std::pair<const char*, const char*> kSmall[] = {
-    {"--layers", "2"}, {"--heads", "2"},  {"--channels", "32"},        {"--sequence", "16"},
-    {"--batch", "2"},  {"--warmup", "4"}, {"--learning-rate", "0.01"}, {"--log-every", "0"}};
+    {"--layers", "2"},           {"--heads", "2"},     {"--channels", "32"},
+    {"--sequence", "16"},        {"--batch", "2"},     {"--warmup", "4"},
+    {"--learning-rate", "0.01"}, {"--log-every", "0"}, {"--vocabulary", "264"}};
 
 Arguments small(Arguments arguments) {
   for (const auto& [option, number] : kSmall) {
