@@ -14,8 +14,8 @@
 #   src/lib/NAME/              no rank/, no other library; CUDA in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh only, NCCL and
 #                              Gloo in the halves of lib/collective/ only. Of device_host/ the halves NAME_cpu.cpp include
 #                              engine/cpu/library.hpp, *_cuda.cpp and *_cuda.hpp engine/cuda/library.hpp and
-#                              stream_memory.hpp, those of lib/collective/ engine/collective_half.hpp beside it, kernels
-#                              engine/cuda/launch.hpp and launch.cuh, everything else nothing; but what looks at products
+#                              stream_memory.hpp, those of lib/collective/ engine/collective_half.hpp and
+#                              engine/cuda/peer_memory.hpp beside it, kernels engine/cuda/launch.hpp and launch.cuh, everything else nothing; but what looks at products
 #                              (engine/product_*.hpp, cpu/await.hpp, cpu/spoil.hpp, cuda/stored.cuh). Neither tower includes
 #                              anything of it (NAME_test.cpp and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
@@ -85,7 +85,7 @@ forbid src '"plugin/' "what is for libraries outside the tree is for them alone"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
-  'src/lib/[a-z]+/([a-z_]+_cpu\.[ch]pp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/(library|stream_memory)\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/collective_half\.hpp"|src/lib/(blas|fft|sparse)/[a-z_]+\.(hpp|cpp|cu):[0-9]+:"device_host/engine/(product_(checks|sums)\.hpp|cpu/(await|spoil)\.hpp|cuda/stored\.cuh)"'
+  'src/lib/[a-z]+/([a-z_]+_cpu\.[ch]pp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/(library|stream_memory)\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/(collective_half|cuda/peer_memory)\.hpp"|src/lib/(blas|fft|sparse)/[a-z_]+\.(hpp|cpp|cu):[0-9]+:"device_host/engine/(product_(checks|sums)\.hpp|cpu/(await|spoil)\.hpp|cuda/stored\.cuh)"'
 demand src/lib/distributed '<troupe/|<[a-z_0-9]+>' "what many ranks compute together stands on public calls alone"
 while IFS=: read -r file line header; do
   [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||

@@ -85,6 +85,13 @@ class CollectiveHalf : public LibraryHalf {
     return Error{Errc::unsupported, 0, "this engine has no channels"};
   }
 
+  /// True for a command that ends at once when its communicator is given up, and waits on the
+  /// device for ranks of this host alone. Others take long, and are not launched far ahead.
+  /// Reactor.
+  virtual bool ends_at_once(const OperationInfo&, const std::byte* /*op*/, const Call&) {
+    return false;
+  }
+
   /// The links that the command is the first to use. NCCL connects two ranks when the first message
   /// between them is queued, and blocks until both have got there: where this is not empty, run()
   /// must not be called before open_links() has ended. Reactor; not during open_links().

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <string>
 
@@ -16,28 +14,10 @@
 
 #include "common/core/log.hpp"
 #include "common/ipc/system_error.hpp"
+#include "common/ipc/this_host.hpp"
 
 namespace troupe::host {
 namespace {
-
-std::string link_text(const char* path) {
-  std::array<char, 64> text{};
-  const auto length = ::readlink(path, text.data(), text.size());
-  return {text.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
-}
-
-/// A process that reads the same here shares the kernel, sees this process under its number, and is
-/// on the same host for the network and for NCCL.
-std::array<char, 128> this_host() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  const char* const named = std::getenv("NCCL_HOSTID");
-  const auto text = link_text("/proc/self/ns/pid") + link_text("/proc/self/ns/net") + boot +
-                    (named != nullptr ? named : "");
-  std::array<char, 128> host{};
-  text.copy(host.data(), host.size());
-  return host;
-}
 
 std::string descriptor_path(std::int32_t pid, std::int32_t fd) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
@@ -60,7 +40,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open() {
   made->bell_.reset(ends[0]);
   made->ringer_.reset(ends[1]);
   auto& card = made->card_;
-  card.host = this_host();
+  card.host = ipc::this_host();
   card.pid = ::getpid();
   card.memory = made->memory_.fd();
   card.bell = made->bell_.get();

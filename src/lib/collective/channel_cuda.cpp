@@ -28,7 +28,7 @@ class NcclChannelEnd final : public ChannelEnd {
 
   Result<std::vector<std::byte>> invite() override {
     services_.enter();
-    auto id = Communicator::contribute(0);
+    auto id = communicator_.contribute(0, 2);
     if (id.ok()) invitation_ = *id;
     return id;
   }

@@ -11,6 +11,7 @@
 #include "lib/collective/channel_cuda.hpp"
 #include "lib/collective/collective_kernels.cuh"
 #include "lib/collective/communicator_cuda.hpp"
+#include "lib/collective/direct_cuda.hpp"
 #include "lib/collective/launch_times_cuda.hpp"
 #include "lib/collective/status_cuda.hpp"
 
@@ -112,6 +113,36 @@ Result<void> fits(const collective::Bundle&, const Call& call, int rank, int siz
   return {};
 }
 
+/// The messages that an operation consists of, from rank to rank; none of a collective of NCCL's.
+std::vector<Link> links_of(const OperationInfo& info, const std::byte* op, const Call& call,
+                           int rank, int size) {
+  std::vector<Link> links;
+  const auto with = [&](std::uint32_t peer, bool receive) {
+    if (peer != static_cast<std::uint32_t>(rank)) links.push_back({peer, receive});
+  };
+  const auto with_all = [&](bool receive) {
+    for (int peer = 0; peer < size; ++peer) with(static_cast<std::uint32_t>(peer), receive);
+  };
+  if (info.opcode == opcode_of<collective::AllToAll>) {
+    with_all(false);
+    with_all(true);
+  } else if (info.opcode == opcode_of<collective::Exchange>) {
+    for (const auto& part : call.tail()) with(part.tag, part.written());
+  } else if (info.opcode == opcode_of<collective::Bundle>) {
+    for (const auto& one : collective::bundled(call.parts()).take()) {
+      const auto its = links_of(*one.info, one.op(), call, rank, size);
+      links.insert(links.end(), its.begin(), its.end());
+    }
+  } else if (info.opcode == opcode_of<collective::Gather>) {
+    const auto root = reinterpret_cast<const collective::Gather*>(op)->root;
+    root == static_cast<std::uint32_t>(rank) ? with_all(true) : with(root, false);
+  } else if (info.opcode == opcode_of<collective::Scatter>) {
+    const auto root = reinterpret_cast<const collective::Scatter*>(op)->root;
+    root == static_cast<std::uint32_t>(rank) ? with_all(false) : with(root, true);
+  }
+  return links;
+}
+
 class Collective final
     : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
                     collective::Broadcast, collective::AllGather, collective::ReduceScatter,
@@ -131,6 +162,7 @@ class Collective final
   Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool receives) override {
     return cuda::make_channel_end(receives, services_);
   }
+  bool ends_at_once(const OperationInfo& info, const std::byte* op, const Call& call) override;
   std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
                               const Call& call) override;
   Result<void> open_links(std::uint32_t communicator, const std::vector<Link>& links) override;
@@ -141,20 +173,20 @@ class Collective final
   /// Queues the operation if it is right for its communicator.
   template <class Op>
   Result<void> run(const Op& op, const Call& call) {
-    return communicator(call.communicator())
-        ->use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-          if (auto right = fits(op, call, rank, size); !right) return right;
-          const On on{comm, rank, size};
-          if (size == 1 || services_.records()) return launch(op, call, on);
-          return launch_times_.around(services_.stream(call.queue()), call.communicator(),
-                                      [&] { return launch(op, call, on); });
-        });
+    const auto its = communicator(call.communicator());
+    return its->use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+      if (auto right = fits(op, call, rank, size); !right) return right;
+      const auto direct = its->direct();
+      const On on{comm, rank, size, direct.get()};
+      if (size == 1 || services_.records()) return launch(op, call, on);
+      TROUPE_CUDA_PROPAGATE(directs_.mark(services_.stream(call.queue())));
+      return launch_times_.around(services_.stream(call.queue()), call.communicator(),
+                                  [&] { return launch(op, call, on); });
+    });
   }
   void measure(wire::HostTimes& times) override { launch_times_.begin(times); }
 
  private:
-  static std::vector<Link> links_of(const OperationInfo& info, const std::byte* op,
-                                    const Call& call, int rank, int size);
   [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
   /// The communicator of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
@@ -163,6 +195,7 @@ class Collective final
   struct On {
     ncclComm_t comm;
     int rank, size;
+    Direct* direct;  ///< nullptr: all goes by NCCL
   };
   Result<void> launch(const collective::AllReduce& op, const Call& call, const On& on);
   Result<void> launch(const collective::Reduce& op, const Call& call, const On& on);
@@ -179,6 +212,7 @@ class Collective final
   Result<void> launch_bundled(const collective::Bundled& one, const Call& call, const On& on);
 
   Services& services_;
+  Directs directs_;
   std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Communicator>> communicators_;  ///< by number
   std::map<std::byte*, std::uint64_t> slabs_;  ///< to be registered, with their bytes
@@ -210,6 +244,7 @@ Dependencies Collective::stands_on() const {
 
 Result<void> Collective::open(Queue) {
   TROUPE_CUDA_TRY(kernels::preload_collective());
+  TROUPE_CUDA_TRY(kernels::preload_direct());
   return {};
 }
 
@@ -231,7 +266,7 @@ std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   auto& entry = communicators_[number];
   if (!entry) {
     entry = std::make_shared<Communicator>(services_.device(), channels(number),
-                                           services_.in_process());
+                                           services_.in_process(), &directs_);
   }
   return entry;
 }
@@ -247,8 +282,17 @@ Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
   if (place.rank < 0 || place.rank >= place.size)
     return Error{Errc::invalid, 0, "rank outside of the communicator"};
   services_.enter();
-  communicator(place.communicator)->abort();
-  return Communicator::contribute(place.rank);
+  const auto its = communicator(place.communicator);
+  its->abort();
+  TROUPE_CUDA_PROPAGATE(directs_.free_ended());
+  std::vector<std::byte> contribution;
+  TROUPE_CUDA_PROPAGATE(services_.count_memory("small collectives", [&]() -> Result<void> {
+    auto made = its->contribute(place.rank, place.size);
+    if (!made.ok()) return made.error();
+    contribution = std::move(*made);
+    return {};
+  }));
+  return contribution;
 }
 
 Result<void> Collective::connect(const Place& place,
@@ -316,6 +360,7 @@ Result<void> Collective::launch(const collective::AllReduce& op, const Call& cal
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
+  if (on.direct != nullptr && Direct::takes(op)) return on.direct->reduce(services_, op, call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -445,34 +490,10 @@ Result<void> Collective::launch(const collective::Bundle&, const Call& call, con
   return launched.ok() ? ended : launched;
 }
 
-/// The messages that an operation consists of, from rank to rank; none of a collective of NCCL's.
-std::vector<Link> Collective::links_of(const OperationInfo& info, const std::byte* op,
-                                       const Call& call, int rank, int size) {
-  std::vector<Link> links;
-  const auto with = [&](std::uint32_t peer, bool receive) {
-    if (peer != static_cast<std::uint32_t>(rank)) links.push_back({peer, receive});
-  };
-  const auto with_all = [&](bool receive) {
-    for (int peer = 0; peer < size; ++peer) with(static_cast<std::uint32_t>(peer), receive);
-  };
-  if (info.opcode == opcode_of<collective::AllToAll>) {
-    with_all(false);
-    with_all(true);
-  } else if (info.opcode == opcode_of<collective::Exchange>) {
-    for (const auto& part : call.tail()) with(part.tag, part.written());
-  } else if (info.opcode == opcode_of<collective::Bundle>) {
-    for (const auto& one : collective::bundled(call.parts()).take()) {
-      const auto its = links_of(*one.info, one.op(), call, rank, size);
-      links.insert(links.end(), its.begin(), its.end());
-    }
-  } else if (info.opcode == opcode_of<collective::Gather>) {
-    const auto root = reinterpret_cast<const collective::Gather*>(op)->root;
-    root == static_cast<std::uint32_t>(rank) ? with_all(true) : with(root, false);
-  } else if (info.opcode == opcode_of<collective::Scatter>) {
-    const auto root = reinterpret_cast<const collective::Scatter*>(op)->root;
-    root == static_cast<std::uint32_t>(rank) ? with_all(false) : with(root, true);
-  }
-  return links;
+bool Collective::ends_at_once(const OperationInfo& info, const std::byte* op, const Call& call) {
+  return info.opcode == opcode_of<collective::AllReduce> &&
+         Direct::takes(*reinterpret_cast<const collective::AllReduce*>(op)) &&
+         communicator(call.communicator())->direct() != nullptr;
 }
 
 std::vector<Link> Collective::new_links(const OperationInfo& info, const std::byte* op,

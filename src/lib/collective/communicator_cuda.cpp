@@ -16,17 +16,25 @@ namespace {
 constexpr std::chrono::milliseconds kLaunchGrace{10};
 constexpr std::chrono::microseconds kPollInterval{20};
 
-Result<std::vector<ncclUniqueId>> ids_of(const std::vector<std::vector<std::byte>>& contributions) {
-  std::vector<ncclUniqueId> ids;
-  for (const auto& contribution : contributions) {
-    if (contribution.empty()) continue;
-    if (contribution.size() != sizeof(ncclUniqueId)) {
-      return Error{Errc::invalid, 0, "a contribution is not an NCCL unique id"};
-    }
-    std::memcpy(&ids.emplace_back(), contribution.data(), sizeof(ncclUniqueId));
+/// What a rank gives to the forming of a communicator. Plain bytes.
+struct Contributed {
+  ncclUniqueId id{};
+  PeerMemory::Card card;
+  std::uint64_t has_id = 0;
+};
+
+/// What all ranks have given, in rank order.
+Result<std::vector<Contributed>> contributed(
+    const std::vector<std::vector<std::byte>>& contributions) {
+  std::vector<Contributed> all(contributions.size());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto& bytes = contributions[rank];
+    if (bytes.empty()) continue;
+    if (bytes.size() != sizeof(Contributed))
+      return Error{Errc::invalid, 0, "a contribution is not that of an NCCL communicator"};
+    std::memcpy(&all[rank], bytes.data(), sizeof(Contributed));
   }
-  if (ids.empty()) return Error{Errc::invalid, 0, "no rank contributed an NCCL unique id"};
-  return ids;
+  return all;
 }
 
 std::size_t place_of(const Link& link) {
@@ -58,14 +66,26 @@ Result<void> send_a_byte(const std::vector<Link>& links, ncclComm_t comm, cudaSt
 
 /// One connect(); what its thread works on.
 struct Communicator::Attempt {
-  Attempt(int rank_, int size_, std::vector<ncclUniqueId> ids_)
-      : rank(rank_), size(size_), ids(std::move(ids_)) {}
+  Attempt(int rank_, int size_, const std::vector<Contributed>& contributions)
+      : rank(rank_), size(size_) {
+    for (const auto& [id, card, has_id] : contributions) {
+      if (has_id != 0) ids.push_back(id);
+      cards.push_back(card);
+    }
+  }
 
   Result<void> initialise(Channels channels);
   Result<void> warm_up(Channels channels);
+  /// Makes the direct way ready where all ranks can; without an error there is none where one of
+  /// them cannot.
+  Result<void> connect_directly();
+  /// Sums the cell up over all ranks.
+  Result<void> sum_up();
 
   const int rank, size;
   std::vector<ncclUniqueId> ids;
+  std::vector<PeerMemory::Card> cards;  ///< of all ranks
+  std::shared_ptr<Direct> direct;
   std::atomic<bool> abandoned{false};
   // The thread's own. Memory is freed after the communicator is given up: freeing waits for what
   // runs.
@@ -98,6 +118,30 @@ Result<void> Communicator::Attempt::warm_up(Channels channels) {
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
   TROUPE_CUDA_PROPAGATE(initialise(channels));
+  TROUPE_CUDA_PROPAGATE(sum_up());
+  return connect_directly();
+}
+
+Result<void> Communicator::Attempt::connect_directly() {
+  if (!PeerMemory::can_meet(cards)) direct.reset();  // known to all ranks
+  if (direct == nullptr) return {};
+  const auto met = direct->meet(rank, cards, [this] { return abandoned.load(); });
+  if (!met.ok() && !abandoned)
+    log::debug("engine", "small collectives go by NCCL: {}", met.error().to_string());
+  // Either all of them take this way, or none.
+  const float ready = met.ok() ? 1 : 0;
+  float count = 0;
+  TROUPE_CUDA_TRY(
+      cudaMemcpyAsync(cell.get(), &ready, sizeof ready, cudaMemcpyHostToDevice, stream.get()));
+  TROUPE_CUDA_PROPAGATE(sum_up());
+  TROUPE_CUDA_TRY(
+      cudaMemcpyAsync(&count, cell.get(), sizeof count, cudaMemcpyDeviceToHost, stream.get()));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
+  if (count != static_cast<float>(size)) direct.reset();
+  return {};
+}
+
+Result<void> Communicator::Attempt::sum_up() {
   TROUPE_NCCL_TRY(
       ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
   // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
@@ -119,14 +163,15 @@ Result<void> Communicator::rehearse(int device) {
   TROUPE_CUDA_TRY(cudaSetDevice(device));
   ncclUniqueId id{};
   TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
-  Attempt alone(0, 1, {id});
+  Attempt alone(0, 1, {{id, {}, 1}});
   auto outcome = alone.warm_up(Channels::exactly(1));  // NCCL takes a GiB for all it can use
   if (alone.handle != nullptr) (void)ncclCommDestroy(alone.handle);  // it has no peers
   return outcome;
 }
 
-Communicator::Communicator(int device, Channels channels, bool in_process)
+Communicator::Communicator(int device, Channels channels, bool in_process, Directs* directs)
     : end_timeout_(in_process ? kEndTimeoutInProcess : kEndTimeout),
+      directs_(directs),
       shared_(std::make_shared<Shared>(device, channels)) {}
 
 Communicator::~Communicator() {
@@ -137,21 +182,39 @@ Communicator::~Communicator() {
   if (!ended) log::warn("engine", "{} communicators are still being given up", shared_->background);
 }
 
-Result<std::vector<std::byte>> Communicator::contribute(int rank) {
-  if (rank % kRanksPerRoot != 0) return std::vector<std::byte>{};
-  ncclUniqueId id{};
-  TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
-  const auto* bytes = reinterpret_cast<const std::byte*>(&id);
-  return std::vector<std::byte>(bytes, bytes + sizeof(id));
+Result<std::vector<std::byte>> Communicator::contribute(int rank, int size) {
+  Contributed given;
+  if (rank % kRanksPerRoot == 0) {
+    TROUPE_CUDA_TRY(ncclGetUniqueId(&given.id));
+    given.has_id = 1;
+  }
+  std::shared_ptr<Direct> offered;
+  if (directs_ != nullptr && size > 1) {
+    auto made = directs_->make(shared_->device, size);
+    if (made.ok()) {
+      offered = std::move(*made);
+      given.card = offered->card();
+    } else if (made.code() != Errc::unsupported) {
+      log::debug("engine", "small collectives go by NCCL: {}", made.error().to_string());
+    }
+  }
+  {
+    const std::lock_guard lock(shared_->state);
+    shared_->offered = std::move(offered);
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(&given);
+  return std::vector<std::byte>(bytes, bytes + sizeof given);
 }
 
 Result<void> Communicator::connect(int rank, int size,
                                    const std::vector<std::vector<std::byte>>& contributions) {
-  auto ids = ids_of(contributions);
-  if (!ids) return ids.error();
-  const auto attempt = std::make_shared<Attempt>(rank, size, std::move(*ids));
+  const auto given = contributed(contributions);
+  if (!given) return given.error();
+  const auto attempt = std::make_shared<Attempt>(rank, size, *given);
+  if (attempt->ids.empty()) return Error{Errc::invalid, 0, "no rank contributed an NCCL unique id"};
 
   std::unique_lock lock(shared_->state);
+  attempt->direct = std::move(shared_->offered);
   if (shared_->handle.load() != nullptr || shared_->attempt != nullptr) {
     return Error{Errc::invalid, 0, "there is a communicator already"};
   }
@@ -189,6 +252,7 @@ void Communicator::form(const std::shared_ptr<Shared>& shared,
     shared->size = attempt->size;
     ++shared->formed;
     shared->handle = attempt->handle;
+    shared->direct = std::move(attempt->direct);
   } else if (outcome.ok()) {
     lock.unlock();
     (void)ncclCommAbort(attempt->handle);
@@ -209,6 +273,10 @@ void Communicator::abort() {
     shared_->changed.notify_all();
   }
   const ncclComm_t handle = shared_->handle.exchange(nullptr);
+  if (shared_->direct != nullptr) {
+    shared_->direct->give_up();
+    directs_->retire(std::move(shared_->direct));
+  }
   if (handle == nullptr) return;
   std::thread(give_up, shared_, handle).detach();
   ++shared_->background;

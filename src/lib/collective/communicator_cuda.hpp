@@ -17,6 +17,7 @@
 
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/collective/direct_cuda.hpp"
 
 namespace troupe::host::cuda {
 
@@ -52,7 +53,9 @@ class Communicator {
   /// and most groups are small.
   static constexpr int kGroupChannels = 8;
 
-  Communicator(int device, Channels channels, bool in_process);
+  /// `directs`: where the direct ways of small collectives come from, and outlives this; nullptr:
+  /// there are none of them.
+  Communicator(int device, Channels channels, bool in_process, Directs* directs = nullptr);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -60,11 +63,13 @@ class Communicator {
   /// Forms a communicator of this process alone and drops it: NCCL's kernels are loaded then.
   /// Helper thread.
   static Result<void> rehearse(int device);
-  /// A unique id on every kRanksPerRoot-th rank, nothing on others.
-  static Result<std::vector<std::byte>> contribute(int rank);
-  /// Forms the communicator, connects it with a small all-reduce. Helper thread; blocks until done
-  /// or aborted. Errors: peer_lost if aborted, invalid, device_lost if too many earlier attempts
-  /// are still stuck, NCCL's.
+  /// This rank's contribution to a communicator of so many: a unique id on every kRanksPerRoot-th
+  /// rank, and how to reach its memory for small collectives. Helper thread.
+  Result<std::vector<std::byte>> contribute(int rank, int size);
+  /// Forms the communicator, connects it with a small all-reduce. A contribution may be empty: then
+  /// it has no unique id, and the communicator no direct way. Helper thread; blocks until done or
+  /// aborted. Errors: peer_lost if aborted, invalid, device_lost if too many earlier attempts are
+  /// still stuck, NCCL's.
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions);
   /// Any thread; does not block. After it there is no communicator, and the collective stream
@@ -84,6 +89,12 @@ class Communicator {
   }
   /// Whether the link has been opened on this communicator. Within use() only.
   [[nodiscard]] bool is_open(const Link& link) const;
+  /// The way of small collectives, which all ranks have, or none of them; nullptr: none. Within
+  /// use() only.
+  [[nodiscard]] std::shared_ptr<Direct> direct() const {
+    const std::lock_guard lock(shared_->state);
+    return shared_->direct;
+  }
   /// Opens links by a byte over each of them, in one group on the stream. Helper thread; blocks
   /// until the peers have come or the communicator is given up. Errors: world_reformed if there is
   /// none, or none any more; NCCL's.
@@ -120,6 +131,8 @@ class Communicator {
     void drop_leaving(ncclComm_t comm);
     std::mutex state;  ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;
+    std::shared_ptr<Direct> offered;  ///< from contribute() to connect()
+    std::shared_ptr<Direct> direct;   ///< of `handle`
     bool closed = false;
     std::size_t background = 0;
     std::vector<std::byte*> leaving;  ///< memory that is to be deregistered
@@ -129,6 +142,7 @@ class Communicator {
   static void give_up(const std::shared_ptr<Shared>& shared, ncclComm_t handle);
 
   const std::chrono::milliseconds end_timeout_;
+  Directs* const directs_;
   std::shared_ptr<Shared> shared_;
 };
 

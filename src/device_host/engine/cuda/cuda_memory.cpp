@@ -1,6 +1,5 @@
 #include "device_host/engine/cuda/cuda_memory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -8,57 +7,11 @@
 #include <cstring>
 #include <utility>
 
+#include "device_host/engine/cuda/shareable_memory.hpp"
 #include "device_host/engine/cuda/status.hpp"
 
 namespace troupe::host::cuda {
 namespace {
-
-/// Physical memory, until it is released; mappings and exported descriptors keep it alive beyond
-/// that.
-class Allocation {
- public:
-  Allocation(const Driver& api, CUmemGenericAllocationHandle handle) : api_(api), handle_(handle) {}
-  Allocation(const Allocation&) = delete;
-  Allocation& operator=(const Allocation&) = delete;
-  ~Allocation() { (void)api_.cuMemRelease(handle_); }
-  [[nodiscard]] CUmemGenericAllocationHandle get() const noexcept { return handle_; }
-
- private:
-  const Driver& api_;
-  CUmemGenericAllocationHandle handle_;
-};
-
-/// Address space and, once there, the mapping in it; undone unless keep() is called.
-class Reservation {
- public:
-  Reservation(const Driver& api, CUdeviceptr base, std::uint64_t bytes)
-      : api_(api), base_(base), bytes_(bytes) {}
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-  ~Reservation() {
-    if (base_ == 0) return;
-    if (mapped_) (void)api_.cuMemUnmap(base_, bytes_);
-    (void)api_.cuMemAddressFree(base_, bytes_);
-  }
-  void mapped() noexcept { mapped_ = true; }
-  CUdeviceptr keep() noexcept { return std::exchange(base_, 0); }
-
- private:
-  const Driver& api_;
-  CUdeviceptr base_;
-  std::uint64_t bytes_;
-  bool mapped_ = false;
-};
-
-CUmemAllocationProp properties(int device, bool rdma) {
-  CUmemAllocationProp wanted{};
-  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  wanted.location.id = device;
-  wanted.allocFlags.gpuDirectRDMACapable = rdma ? 1 : 0;
-  return wanted;
-}
 
 Error system_error(const char* call) {
   return {Errc::io, errno, std::string(call) + ": " + std::strerror(errno)};
@@ -79,12 +32,12 @@ Result<CUmemGenericAllocationHandle> CudaMemory::allocate(std::uint64_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   auto status = CUDA_ERROR_NOT_SUPPORTED;
   if (rdma_) {
-    const auto wanted = properties(services_.device(), true);
+    const auto wanted = shareable(services_.device(), true);
     status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
     if (status == CUDA_SUCCESS) return handle;
   }
   if (status != CUDA_ERROR_OUT_OF_MEMORY) {
-    const auto wanted = properties(services_.device(), false);
+    const auto wanted = shareable(services_.device(), false);
     status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
     if (status == CUDA_SUCCESS) {
       rdma_ = false;
@@ -98,20 +51,6 @@ Result<CUmemGenericAllocationHandle> CudaMemory::allocate(std::uint64_t bytes) {
     error.message += fmt::format(": asked for {} bytes, free {} of {}", bytes, free, total);
   }
   return error;
-}
-
-Result<std::byte*> CudaMemory::map(CUmemGenericAllocationHandle handle, std::uint64_t bytes) {
-  CUdeviceptr base = 0;
-  TROUPE_CUDA_TRY(api_.cuMemAddressReserve(&base, bytes, 0, 0, 0));
-  Reservation reservation(api_, base, bytes);
-  TROUPE_CUDA_TRY(api_.cuMemMap(base, bytes, 0, handle, 0));
-  reservation.mapped();
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = services_.device();
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  TROUPE_CUDA_TRY(api_.cuMemSetAccess(base, bytes, &access, 1));
-  return reinterpret_cast<std::byte*>(reservation.keep());
 }
 
 std::uint64_t CudaMemory::free() {
@@ -129,7 +68,7 @@ std::vector<std::pair<std::string, std::uint64_t>> CudaMemory::use() {
 
 Result<Slab> CudaMemory::make_slab(std::uint64_t bytes) {
   services_.enter();
-  const auto wanted = properties(services_.device(), rdma_);
+  const auto wanted = shareable(services_.device(), rdma_);
   std::size_t granularity = 0;
   TROUPE_CUDA_TRY(api_.cuMemGetAllocationGranularity(&granularity, &wanted,
                                                      CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
@@ -142,14 +81,12 @@ Result<Slab> CudaMemory::make_slab(std::uint64_t bytes) {
     const auto handle = allocate(bytes);
     if (!handle) return handle.error();
     const Allocation allocation(api_, *handle);
-    int fd = -1;
-    TROUPE_CUDA_TRY(api_.cuMemExportToShareableHandle(&fd, allocation.get(),
-                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    Slab slab;
-    slab.fd.reset(fd);
-    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return system_error("fcntl");
-    const auto base = map(allocation.get(), bytes);
+    auto fd = export_descriptor(api_, allocation);
+    if (!fd.ok()) return fd.error();
+    const auto base = map_allocation(api_, services_.device(), allocation.get(), bytes);
     if (!base) return base.error();
+    Slab slab;
+    slab.fd = std::move(*fd);
     slab.base = *base;
     return slab;
   }();
@@ -173,23 +110,14 @@ void CudaMemory::unmap_slab(std::byte* base, std::uint64_t bytes) {
   slab_bytes_ -= bytes;
 }
 
-/// Where the memory lies is the allocation's own affair; the mapping gives this device access to
-/// it, over NVLink or PCIe if it is another's.
 Result<std::byte*> CudaMemory::map_foreign(int fd, std::uint64_t bytes) {
   services_.enter();
-  CUmemGenericAllocationHandle handle = 0;
-  auto* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
-  TROUPE_CUDA_TRY(api_.cuMemImportFromShareableHandle(&handle, descriptor,
-                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-  const Allocation allocation(api_, handle);
-  return map(allocation.get(), bytes);
+  return map_descriptor(api_, services_.device(), fd, bytes);
 }
 
 void CudaMemory::unmap_foreign(std::byte* base, std::uint64_t bytes) {
   services_.enter();
-  const auto address = reinterpret_cast<CUdeviceptr>(base);
-  (void)api_.cuMemUnmap(address, bytes);
-  (void)api_.cuMemAddressFree(address, bytes);
+  unmap(api_, base, bytes);
 }
 
 Result<std::byte*> CudaMemory::map_pinned(int fd, std::uint64_t bytes) {

@@ -31,8 +31,6 @@ class CudaMemory final : public EngineMemory {
   void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
 
  private:
-  /// Maps `handle` into new address space, readable and writable by the device.
-  Result<std::byte*> map(CUmemGenericAllocationHandle handle, std::uint64_t bytes);
   /// Asks for memory that network adapters can reach, if the device offers that and it works.
   Result<CUmemGenericAllocationHandle> allocate(std::uint64_t bytes);
   /// Counts the bytes against the limit; the caller takes them off again if it fails.
