@@ -37,6 +37,10 @@ class Intake::SingleCommand {
   [[nodiscard]] std::vector<Link> new_links(const Call& call) const {
     return parts_.core.engine->collectives().new_links(command_.info(), command_.op(), call);
   }
+  [[nodiscard]] bool ends_at_once(const Call& call) const {
+    return command_.info().traits.collective &&
+           parts_.core.engine->collectives().ends_at_once(command_.info(), command_.op(), call);
+  }
   [[nodiscard]] static bool waits_at_branch(Queue, const Waits&) { return false; }
   [[nodiscard]] static bool is_sequence() { return false; }
   [[nodiscard]] bool needs_thread(Queue, const Call& call) const {
@@ -120,6 +124,7 @@ class Intake::SequenceRun {
     }
     return all;
   }
+  [[nodiscard]] static bool ends_at_once(const Call&) { return false; }
   /// At a branch the run waits for what stands before it, and nobody may wait with it for other
   /// ranks.
   [[nodiscard]] bool waits_at_branch(Queue queue, const Waits& waits) const {
@@ -311,7 +316,7 @@ Result<bool> Intake::is_clear(What& what, Queue queue, const Waits& waits, const
   if (collective) {
     standing.communicator_busy = formation.is_forming();
     standing.opening_goes_first = parts_.libraries.opening_goes_first();
-    standing.collectives_ahead = core.lanes.issued(queue) - core.lanes.completed(queue);
+    if (!what.ends_at_once(call)) standing.collectives_ahead = slow_ahead();
   }
   if (!may_go(standing)) return false;
   if (collective) {
@@ -325,6 +330,12 @@ Result<bool> Intake::is_clear(What& what, Queue queue, const Waits& waits, const
     }
   }
   return !what.waits_at_branch(queue, waits);
+}
+
+std::uint64_t Intake::slow_ahead() {
+  const auto completed = parts_.core.lanes.completed(Lane::collective);
+  while (!slow_.empty() && slow_.front() <= completed) slow_.pop_front();
+  return slow_.size();
 }
 
 Step Intake::put_aside(std::span<const std::byte> record, const Waits& waits) {
@@ -347,13 +358,15 @@ Step Intake::queue(What& what, Queue queue, Waits waits, const Call& call,
   core.note_issued(command_.header());
   parts_.libraries.note_overwritten(operands);
   what.wait_for_lanes(queue, waits);
-  auto outcome = core.batches.order(queue, waits);
+  const bool slow = queue.lane == Lane::collective && !what.ends_at_once(call);
+  auto outcome = core.batches.order(queue, waits, slow);
   if (outcome.ok()) {
     const TracedCommand traced(core.tracing.get(), command_.header().ticket, command_.name());
     outcome = what.launch(call);
   }
   if (outcome.ok()) {
     const auto place = core.lanes.queued(operands, queue, waits);
+    if (slow) slow_.push_back(place);
     if (auto queued = what.queued(queue, waits, place); !queued.ok())
       core.life.lose(queued.error());
     parts_.preparations.note_kind(command_, record);

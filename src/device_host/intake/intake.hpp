@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -65,6 +66,8 @@ class Intake {
   template <class What>
   Result<bool> is_clear(What& what, Queue queue, const Waits& waits, const Call& call,
                         bool from_ring);
+  /// Collectives on their lane that take long to end when they are given up.
+  [[nodiscard]] std::uint64_t slow_ahead();
   /// Queues it on the engine.
   template <class What>
   Step queue(What& what, Queue queue, Waits waits, const Call& call,
@@ -76,8 +79,9 @@ class Intake {
   Parts parts_;
   std::function<bool()> more_is_known_;
   ipc::RingConsumer commands_;
-  wire::Command command_;  ///< the one that is being issued
-  bool alone_ = false;     ///< the command issued last wants to be alone
+  wire::Command command_;      ///< the one that is being issued
+  std::deque<Sequence> slow_;  ///< places of collectives on their lane; some of them may have ended
+  bool alone_ = false;         ///< the command issued last wants to be alone
   /// The oldest command waits for its library, a mapping, or room in the engine.
   bool blocked_ = false;
 };

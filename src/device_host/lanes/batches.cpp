@@ -72,9 +72,8 @@ const Batches::Batch* Batches::covering(Queue queue, Sequence sequence) const {
   return it == batches.end() ? nullptr : &*it;
 }
 
-Result<void> Batches::order(Queue queue, const Waits& waits) {
-  // What stands before a command that waits for other ranks is not to be answered with it.
-  if (queue.lane == Lane::collective) {
+Result<void> Batches::order(Queue queue, const Waits& waits, bool alone) {
+  if (alone && queue.lane == Lane::collective) {
     if (auto closed = close(queue); !closed) return closed;
   }
   Result<void> outcome;

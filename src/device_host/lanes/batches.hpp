@@ -69,8 +69,9 @@ class Batches {
   /// Commands since the last close_all().
   [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
 
-  /// Makes the queue wait for what a command must wait for that is to be queued on it.
-  Result<void> order(Queue queue, const Waits& waits);
+  /// Makes the queue wait for what a command must wait for that is to be queued on it. `alone`:
+  /// what stands before a collective is not answered with it, which may wait long for other ranks.
+  Result<void> order(Queue queue, const Waits& waits, bool alone = true);
   /// The command was queued there.
   void add(const wire::Command& command, const AddressMap& addresses, Queue queue,
            const Waits& waits);
