@@ -33,15 +33,20 @@ class Replies {
   /// to write is not to be used.
   void send(std::uint64_t first, std::uint32_t count, const Result<void>& outcome,
             bool spoilt = false) {
-    waiting_.push_back({first, count, outcome, spoilt});
-    flush();
+    bool wake = false;
+    if (!flush() || !write(first, count, outcome, spoilt, wake))
+      waiting_.push_back({first, count, outcome, spoilt});
+    if (wake) bell_.ring();
   }
   /// Somebody of the rank looks for them, and need not be woken.
   [[nodiscard]] bool awaited() const noexcept { return !ring_.consumer_sleeps(); }
   /// True once nothing waits for room.
   bool flush() {
     bool wake = false;
-    while (!waiting_.empty() && write(waiting_.front(), wake)) waiting_.pop_front();
+    for (; !waiting_.empty(); waiting_.pop_front()) {
+      const auto& [first, count, outcome, spoilt] = waiting_.front();
+      if (!write(first, count, outcome, spoilt, wake)) break;
+    }
     if (wake) bell_.ring();
     return waiting_.empty();
   }
@@ -54,22 +59,22 @@ class Replies {
     bool spoilt;
   };
 
-  bool write(const Reply& reply, bool& wake) {
+  bool write(std::uint64_t first, std::uint32_t count, const Result<void>& outcome, bool spoilt,
+             bool& wake) {
     if (halted()) return true;  // seen after the end of what it tells of
     const std::string_view text =
-        reply.outcome.ok()
-            ? std::string_view{}
-            : std::string_view(reply.outcome.error().message).substr(0, wire::kMaxReplyText);
+        outcome.ok() ? std::string_view{}
+                     : std::string_view(outcome.error().message).substr(0, wire::kMaxReplyText);
     auto room = ring_.reserve(sizeof(wire::ReplyHeader) + text.size());
     if (!room.ok())
       return true;  // the rank's side is nonsense: it will end us, nothing to say it with
     if (room->empty()) return false;
-    const wire::ReplyHeader header{reply.first,
-                                   reply.count,
-                                   static_cast<std::uint32_t>(reply.outcome.code()),
-                                   reply.outcome.ok() ? 0 : reply.outcome.error().native,
+    const wire::ReplyHeader header{first,
+                                   count,
+                                   static_cast<std::uint32_t>(outcome.code()),
+                                   outcome.ok() ? 0 : outcome.error().native,
                                    static_cast<std::uint16_t>(text.size()),
-                                   reply.spoilt ? wire::kSpoilt : std::uint16_t{0}};
+                                   spoilt ? wire::kSpoilt : std::uint16_t{0}};
     std::memcpy(room->data(), &header, sizeof header);
     if (!text.empty()) std::memcpy(room->data() + sizeof header, text.data(), text.size());
     wake |= ring_.commit();

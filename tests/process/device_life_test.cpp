@@ -109,6 +109,14 @@ wire::PortHeader* find_port() {
   return nullptr;
 }
 
+/// Where the next record comes to stand.
+std::uint64_t end_of(ipc::RingControl& control, const std::byte* data, std::uint64_t capacity) {
+  ipc::RingConsumer reader(&control, data, capacity);
+  for (auto record = reader.front(); record.ok() && !record->empty(); record = reader.front())
+    reader.skip();
+  return reader.position();
+}
+
 class Nonsense : public ::testing::Test {
  protected:
   DeviceRig rig{{"--standby", "off"}};
@@ -116,6 +124,7 @@ class Nonsense : public ::testing::Test {
   Bystanders bystanders{device, 3};
   pid_t old = active_host();
   wire::PortHeader* port = find_port();
+  std::byte* commands = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset;
   std::vector<Future<void>> futures;
 
   /// Queues commands for a host that is stopped, lets `spoil` loose on the first of them, and lets
@@ -125,13 +134,18 @@ class Nonsense : public ::testing::Test {
     ASSERT_NE(port, nullptr);
     device.nop().get();
     ::kill(old, SIGSTOP);
-    const auto mask = port->command_capacity - 1;
-    auto* commands = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset;
-    const auto tail = port->command.tail.load();
+    const auto tail = end_of_commands();
     for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
-    ASSERT_LT((tail & mask) + 64 * 50, port->command_capacity) << "no wrap here";
-    spoil(commands + (tail & mask));
+    ASSERT_LT(tail + 64 * 50, port->command_capacity) << "no wrap here";
+    spoil(commands + tail);
     ::kill(old, SIGCONT);
+  }
+  [[nodiscard]] std::uint64_t end_of_commands() const {
+    return end_of(port->command, commands, port->command_capacity);
+  }
+  /// The length and the place of a record.
+  static std::uint64_t word_of(const std::byte* record) {
+    return ipc::ring_detail::word_at(record).load();
   }
   /// The host is gone, the rank is not, all futures are resolved, and life goes on.
   void expect_recovery() {
@@ -150,8 +164,7 @@ class Nonsense : public ::testing::Test {
 
 TEST_F(Nonsense, ARecordThatIsTooLong) {
   spoil_commands([](std::byte* record) {
-    const std::uint64_t length = std::uint64_t{1} << 60;
-    std::memcpy(record, &length, sizeof length);
+    ipc::ring_detail::word_at(record).store(word_of(record) | 0x7fff'ffff);
   });
   expect_recovery();
 }
@@ -166,11 +179,8 @@ TEST_F(Nonsense, AnUnknownOperation) {
 
 TEST_F(Nonsense, AnUnknownOperationInTheMiddle) {
   spoil_commands([](std::byte* record) {
-    std::uint64_t length = 0;
-    for (int i = 0; i < 25; ++i) {
-      std::memcpy(&length, record, sizeof length);
-      record += 8 + (length + 7) / 8 * 8;
-    }
+    for (int i = 0; i < 25; ++i)
+      record += ipc::ring_detail::padded(static_cast<std::uint32_t>(word_of(record)));
     const std::uint32_t opcode = 0xdeadbeef;
     std::memcpy(record + 8 + offsetof(wire::CommandHeader, opcode), &opcode, sizeof opcode);
   });
@@ -189,21 +199,19 @@ TEST_F(Nonsense, AnOperandOutsideItsRegion) {
   const auto x = device.alloc<double>(1000);
   device.fill(x, 1.0).get();
   ::kill(old, SIGSTOP);
-  const auto tail = port->command.tail.load() & (port->command_capacity - 1);
+  const auto tail = end_of_commands();
   futures.push_back(device.fill(x, 2.0));
-  auto* record = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + tail + 8;
+  auto* record = commands + tail + 8;
   auto* fill = reinterpret_cast<memory::Fill*>(record + sizeof(wire::CommandHeader));
   fill->destination.offset = std::uint64_t{1} << 40;
   ::kill(old, SIGCONT);
   expect_recovery();
 }
 
-TEST_F(Nonsense, ATailThatRunsBackwards) {
-  device.nop().get();
-  ::kill(old, SIGSTOP);
-  for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
-  port->command.tail.store(8);
-  ::kill(old, SIGCONT);
+TEST_F(Nonsense, ARecordOfAnotherLap) {
+  spoil_commands([this](std::byte* record) {
+    ipc::ring_detail::word_at(record).store(word_of(record) + (port->command_capacity / 8 << 32));
+  });
   expect_recovery();
 }
 
@@ -212,7 +220,10 @@ TEST_F(Nonsense, RepliesThatNobodyCanRead) {
   ASSERT_TRUE(all_resolved(futures));
   ::kill(old, SIGSTOP);
   for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
-  port->reply.tail.store(port->reply.tail.load() + (std::uint64_t{1} << 50));
+  auto* replies = commands + port->command_capacity;
+  const auto tail = end_of(port->reply, replies, port->reply_capacity);
+  ASSERT_LT(tail + 64, port->reply_capacity);
+  ipc::ring_detail::word_at(replies + tail).store(std::uint64_t{1} << 50);
   expect_recovery();  // the host stands still: the rank alone can find out
 }
 
@@ -220,15 +231,12 @@ TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
   device.nop().get();
   ::kill(old, SIGSTOP);
   for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
-  auto* replies =
-      reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + port->command_capacity;
-  const auto tail = port->reply.tail.load();
-  ASSERT_LT((tail & (port->reply_capacity - 1)) + 64, port->reply_capacity);
+  auto* replies = commands + port->command_capacity;
+  const auto tail = end_of(port->reply, replies, port->reply_capacity);
+  ASSERT_LT(tail + 64, port->reply_capacity);
   const wire::ReplyHeader reply{.first_ticket = 1, .count = 0xffffffff, .code = 0};
-  const std::uint64_t length = sizeof reply;
-  std::memcpy(replies + (tail & (port->reply_capacity - 1)), &length, sizeof length);
-  std::memcpy(replies + (tail & (port->reply_capacity - 1)) + 8, &reply, sizeof reply);
-  port->reply.tail.store(tail + 8 + sizeof reply);
+  std::memcpy(replies + tail + 8, &reply, sizeof reply);
+  ipc::ring_detail::word_at(replies + tail).store(ipc::ring_detail::word_of(tail, sizeof reply));
   expect_recovery();
 }
 

@@ -57,8 +57,8 @@ struct PortHeader {
   /// Libraries whose commands are set aside because they open or are at work: a bit each, by the
   /// rank's lanes. Written by the device host. While a bit is set, the rank lets no more than
   /// kCredits commands of that library be unanswered: what is stuck fills its own mailbox and
-  /// nobody else's.
-  std::atomic<std::uint32_t> held_up;
+  /// nobody else's. The rank reads it with each command: in a line that is seldom written.
+  alignas(64) std::atomic<std::uint32_t> held_up;
   UnknownLibraries unknown;
 
   LastWords last_words;
@@ -68,7 +68,7 @@ static_assert(kLaneCount <= 32);
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 13;
+inline constexpr std::uint64_t kPortVersion = 14;
 inline constexpr std::uint64_t kPortDataOffset = 20480;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -1,5 +1,6 @@
 #include "common/wire/record.hpp"
 
+#include <new>
 #include <string>
 
 namespace troupe::wire {
@@ -13,29 +14,34 @@ Error corrupt(std::string what) {
 
 void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
             std::span<std::byte> out) noexcept {
-  const CommandHeader header{.ticket = ticket,
-                             .opcode = command.info->opcode,
-                             .epoch = command.scope.epoch,
-                             .op_bytes = static_cast<std::uint16_t>(command.op.size()),
-                             .tail_count = static_cast<std::uint16_t>(command.tail.size()),
-                             .data_bytes = static_cast<std::uint32_t>(command.data.size()),
-                             .communicator = command.scope.group};
-  auto* to = out.data();
+  // Made where it is to stand: to copy it at once would wait for the stores of its fields.
+  ::new (out.data()) CommandHeader{.ticket = ticket,
+                                   .opcode = command.info->opcode,
+                                   .epoch = command.scope.epoch,
+                                   .op_bytes = static_cast<std::uint16_t>(command.op.size()),
+                                   .tail_count = static_cast<std::uint16_t>(command.tail.size()),
+                                   .data_bytes = static_cast<std::uint32_t>(command.data.size()),
+                                   .communicator = command.scope.group};
+  auto* to = out.data() + sizeof(CommandHeader);
   const auto append = [&to](const void* from, std::size_t bytes) {
     if (bytes != 0) std::memcpy(to, from, bytes);
     to += bytes;
   };
-  append(&header, sizeof header);
   append(command.op.data(), command.op.size());
   append(command.tail.data(), command.tail.size_bytes());
   append(command.data.data(), command.data.size());
 }
 
+KnownOperation Command::known(std::uint32_t opcode) noexcept {
+  auto& recent = recent_[opcode % recent_.size()];
+  if (recent.info == nullptr || recent.info->opcode != opcode) recent = find_operation(opcode);
+  return recent;
+}
+
 Result<void> Command::decode(std::span<const std::byte> record) {
   if (record.size() < sizeof(CommandHeader)) return corrupt("shorter than its header");
   std::memcpy(&header_, record.data(), sizeof header_);
-  if (operation_.info == nullptr || operation_.info->opcode != header_.opcode)
-    operation_ = find_operation(header_.opcode);
+  operation_ = known(header_.opcode);
   if (operation_.info == nullptr)
     return corrupt("unknown opcode " + std::to_string(header_.opcode));
   const auto& info = *operation_.info;

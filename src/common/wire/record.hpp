@@ -57,7 +57,7 @@ inline std::size_t record_bytes(const troupe::detail::CommandView& command) noex
          command.data.size();
 }
 
-/// Writes the record; `out` must have record_bytes(command) bytes.
+/// Writes the record; `out` must have record_bytes(command) bytes and be aligned to 8.
 void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
             std::span<std::byte> out) noexcept;
 
@@ -92,8 +92,12 @@ class Command {
   }
 
  private:
+  /// Looks the operation up, unless it was one of the last.
+  [[nodiscard]] KnownOperation known(std::uint32_t opcode) noexcept;
+
   CommandHeader header_;
   KnownOperation operation_;
+  std::array<KnownOperation, 16> recent_{};  ///< by their opcodes' last bits
   alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> storage_;
   std::vector<TailOperand> tail_;
   std::vector<std::byte> data_;

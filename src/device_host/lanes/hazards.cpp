@@ -17,8 +17,33 @@ auto first_overlap(Segments& segments, std::uint64_t begin) {
 
 }  // namespace
 
+std::size_t HazardTracker::place_of(const Operand& operand) noexcept {
+  // Buffers begin at multiples of 256 bytes.
+  return (operand.offset / 256 ^ operand.offset / 65536 ^ operand.region) % 32;
+}
+
+HazardTracker::Segment* HazardTracker::met(const Operand& operand) const noexcept {
+  const auto& [region, begin, segment] = recent_[place_of(operand)];
+  const bool same = segment != nullptr && region == operand.region && begin == operand.offset &&
+                    segment->end == operand.offset + operand.bytes;
+  return same ? segment : nullptr;
+}
+
+void HazardTracker::note(Segment& segment, Access access, Queue queue, Sequence sequence) {
+  if (access == Access::read) {
+    segment.readers.raise(queue.index(), sequence);
+  } else {
+    segment = Segment{segment.end, queue, sequence, {}};
+  }
+}
+
 void HazardTracker::collect(const Operand& operand, Access access, Waits& waits) const {
   if (operand.bytes == 0) return;
+  if (const auto* const segment = met(operand)) {
+    waits.raise(segment->writer_queue.index(), segment->writer);
+    if (access != Access::read) waits.raise(segment->readers);
+    return;
+  }
   const auto* const segments = regions_.find(operand.region);
   if (segments == nullptr) return;
   const auto end = operand.offset + operand.bytes;
@@ -32,19 +57,18 @@ void HazardTracker::collect(const Operand& operand, Access access, Waits& waits)
 
 void HazardTracker::record(const Operand& operand, Access access, Queue queue, Sequence sequence) {
   if (operand.bytes == 0) return;
+  if (auto* const segment = met(operand)) return note(*segment, access, queue, sequence);
   auto& segments = regions_[operand.region];
   const auto begin = operand.offset, end = operand.offset + operand.bytes;
   if (const auto same = segments.find(begin); same != segments.end() && same->second.end == end) {
-    if (access == Access::read) {  // the usual case: the range of some earlier access, again
-      same->second.readers.raise(queue.index(), sequence);
-    } else {
-      same->second = Segment{end, queue, sequence, {}};
-    }
+    note(same->second, access, queue, sequence);
+    recent_[place_of(operand)] = {operand.region, begin, &same->second};
     return;
   }
   split(segments, begin);
   split(segments, end);
   if (access != Access::read) {
+    recent_ = {};
     segments.erase(segments.lower_bound(begin), segments.lower_bound(end));
     segments.emplace(begin, Segment{end, queue, sequence, {}});
     return;
@@ -61,6 +85,7 @@ void HazardTracker::record(const Operand& operand, Access access, Queue queue, S
 }
 
 void HazardTracker::forget(const Places& completed) {
+  recent_ = {};
   regions_.for_each([&](std::uint32_t, Segments& segments) {
     std::erase_if(segments, [&](const auto& entry) {
       const Segment& segment = entry.second;

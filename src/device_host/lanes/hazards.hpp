@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -23,8 +24,14 @@ class HazardTracker {
   void record(const Operand& operand, Access access, Queue queue, Sequence sequence);
   /// All places up to `completed` are done: their traces may go.
   void forget(const Places& completed);
-  void forget_region(std::uint32_t region) { regions_[region].clear(); }
-  void clear() { regions_.clear(); }
+  void forget_region(std::uint32_t region) {
+    recent_ = {};
+    regions_[region].clear();
+  }
+  void clear() {
+    recent_ = {};
+    regions_.clear();
+  }
 
   [[nodiscard]] std::size_t size() const;
 
@@ -36,10 +43,22 @@ class HazardTracker {
     Waits readers;
   };
   using Segments = std::map<std::uint64_t, Segment>;  ///< by first byte; disjoint
+  /// A segment that an access was found to be to, as a whole.
+  struct Recent {
+    std::uint32_t region = 0;
+    std::uint64_t begin = 0;
+    Segment* segment = nullptr;
+  };
 
   static void split(Segments& segments, std::uint64_t at);
+  static std::size_t place_of(const Operand& operand) noexcept;
+  /// The operand's segment, if it is a whole one and was met not long ago; else nullptr.
+  [[nodiscard]] Segment* met(const Operand& operand) const noexcept;
+  static void note(Segment& segment, Access access, Queue queue, Sequence sequence);
 
   RegionTable<Segments> regions_;
+  /// Most accesses are to the range of some earlier one, again. Emptied where segments go.
+  std::array<Recent, 32> recent_{};
 };
 
 }  // namespace troupe::host

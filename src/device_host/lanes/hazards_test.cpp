@@ -64,6 +64,10 @@ Operation random_operation(std::uint64_t id, std::mt19937& random) {
     operand.region = 1 + static_cast<std::uint32_t>(random() % kRegions);
     operand.offset = random() % kRegionBytes;
     operand.bytes = std::min<std::uint64_t>(random() % 17, kRegionBytes - operand.offset);
+    if (random() % 2 == 0) {  // as most are: the range of some earlier access
+      operand.offset = operand.offset / 16 * 16;
+      operand.bytes = 16;
+    }
     operation.uses.push_back({operand, static_cast<Access>(1 + random() % 3)});
   }
   return operation;

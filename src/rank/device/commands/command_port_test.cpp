@@ -284,9 +284,36 @@ TEST(CommandPort, CollectivesOfAnotherEpochAreRefused) {
 TEST(CommandPort, ACorruptReplyRingIsNoticed) {
   PortRig rig;
   (void)rig.nop();
-  rig.link->header().reply.tail = 12;
+  HostEnd host(rig.link);
+  const std::uint64_t word = 1u << 31;
+  std::memcpy(host.data() + rig.link->header().command_capacity, &word, sizeof word);
   rig.port.replies().drain();
   EXPECT_TRUE(rig.port.corrupt());
+}
+
+TEST(CommandPort, FuturesThatWereDroppedServeLaterCommands) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  constexpr std::uint32_t kMany = 200;
+  std::vector<Future<void>> kept;
+  std::uint64_t first = 1;
+  for (int round = 0; round < 4; ++round, first += kMany) {
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+      auto future = rig.nop();
+      EXPECT_FALSE(future.ready());
+      if (i % 10 == 0) kept.push_back(std::move(future));
+    }
+    host.take(kMany);
+    ASSERT_TRUE(host.answer(
+        first, kMany, round == 2 ? Result<void>(Error{Errc::library, 0, "x"}) : Result<void>()));
+    rig.port.replies().drain();
+    EXPECT_EQ(rig.port.retired(), first + kMany - 1);
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    ASSERT_TRUE(kept[i].ready());
+    EXPECT_EQ(kept[i].wait().code(), i / 20 == 2 ? Errc::library : Errc::ok) << i;
+  }
+  EXPECT_TRUE(rig.port.outcomes().take_error()) << "that nobody had those futures hides no error";
 }
 
 TEST(CommandPort, AContinuationMaySubmitAgain) {

@@ -22,7 +22,7 @@ bool CommandRing::push(const detail::CommandView& command, Future<void>& future)
   const auto bytes = wire::record_bytes(command);
   // All that is unanswered must fit into the ring of another host.
   const auto in_ring = ipc::ring_detail::padded(bytes);
-  if (ticket == 0 || tickets.open_bytes() + in_ring > producer_.capacity()) return false;
+  if (ticket == 0 || !tickets.has_at_most(producer_.room_when_new() - in_ring)) return false;
   if (!has_credit(*command.info, command.op.data())) return false;
   auto room = producer_.reserve(bytes);
   if (room.ok() && room->empty()) {
@@ -37,7 +37,7 @@ bool CommandRing::push(const detail::CommandView& command, Future<void>& future)
   wire::encode(command, ticket, *room);
 
   auto& slot = tickets.slot(ticket);
-  slot.bytes = in_ring;
+  slot.bytes = static_cast<std::uint32_t>(in_ring);
   slot.position = producer_.position();
   slot.saved = false;
   slot.died_in_flight = false;
@@ -45,9 +45,14 @@ bool CommandRing::push(const detail::CommandView& command, Future<void>& future)
   slot.opcode = command.info->opcode;
   for (const auto& use : command.uses()) note_use(slot, ticket, *use.range, use.access);
   for (const auto& part : command.tail) note_use(slot, ticket, part.range, part.access);
-  auto* const state = new detail::State<void>(progress_, detail::StateBase::TwoReferences{});
-  future = Future<void>(detail::StatePtr<detail::State<void>>(state));
-  tickets.open(slot, detail::StatePtr<detail::State<void>>(state));
+  if (auto spare = shared_->spares.take()) {
+    future = Future<void>(spare);
+    tickets.open(slot, std::move(spare));
+  } else {
+    auto* const state = new detail::State<void>(progress_, detail::StateBase::TwoReferences{});
+    future = Future<void>(SpareFutures::State(state));
+    tickets.open(slot, SpareFutures::State(state));
+  }
   if (shared_->options.flight != nullptr) note_submitted(ticket, command);
   if (producer_.commit()) shared_->link->command_bell().ring();
   return true;
@@ -149,7 +154,7 @@ void CommandRing::save_taken() {
     auto& slot = tickets.slot(first_in_ring_);
     if (slot.position >= taken) break;
     if (const auto record = record_of(slot); record.ok()) {
-      slot.record.assign(record->begin(), record->end());
+      TicketTable::more_of(slot).record.assign(record->begin(), record->end());
       slot.saved = true;
     }
   }
@@ -157,11 +162,10 @@ void CommandRing::save_taken() {
 }
 
 Result<std::span<const std::byte>> CommandRing::record_of(const TicketTable::Slot& slot) const {
-  if (slot.saved) return std::span<const std::byte>(slot.record);
-  ipc::RingControl bounds{};
-  bounds.head = slot.position;
-  bounds.tail = producer_.position();
-  return shared_->link->commands(bounds).front();
+  if (slot.saved) return std::span<const std::byte>(slot.more->record);
+  ipc::RingControl from{};
+  from.head = slot.position;
+  return shared_->link->commands(from).front();
 }
 
 bool CommandRing::read(std::uint64_t ticket, wire::Command& command) const {

@@ -213,8 +213,10 @@ TEST(MoveTo, NoSpoiltRingKeepsAFutureFromResolving) {
       host.data()[random() % 4096] = static_cast<std::byte>(random());
     if (random() % 4 == 0) host.header().issued_ticket = random();
     if (random() % 4 == 0) host.header().command.head = random() % 512 * 8;
-    if (random() % 4 == 0) host.header().command.tail = random();
-    if (random() % 4 == 0) host.header().reply.tail = random();
+    if (random() % 4 == 0) {
+      const auto word = random();
+      std::memcpy(host.data() + 4096, &word, sizeof word);  // the first reply's
+    }
     rig.port.replies().drain();
     const auto next = make_link(2, 4096);
     (void)rig.port.hosts().move_to(next, kDead);

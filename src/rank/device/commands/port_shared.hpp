@@ -4,12 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "rank/device/commands/brief_mutex.hpp"
 #include "rank/device/commands/buffer_table.hpp"
 #include "rank/device/commands/error_ledger.hpp"
 #include "rank/device/commands/outcome_log.hpp"
 #include "rank/device/commands/resolved.hpp"
+#include "rank/device/commands/spare_futures.hpp"
 #include "rank/device/commands/ticket_table.hpp"
 #include "rank/device/flight/flight_recorder.hpp"
 #include "rank/device/host/host_link.hpp"
@@ -46,17 +47,19 @@ struct PortShared {
   }
 
   const Options options;
-  mutable std::mutex submissions;
-  std::mutex replies;
+  mutable BriefMutex submissions;
+  BriefMutex replies;
   BufferTable buffers;
   TicketTable tickets;
+  SpareFutures spares;
   OutcomeLog outcomes;
   ErrorLedger ledger;
   std::shared_ptr<HostLink> link;  ///< to the current device host; changed under both locks
-  std::atomic<std::uint32_t> resolving{0};  ///< see Resolved
   std::atomic<std::uint32_t> epoch{0};
   /// The reply ring is corrupt, or the command ring's head is.
   std::atomic<bool> corrupt{false};
+  /// Whoever takes replies writes it; see Resolved.
+  alignas(64) std::atomic<std::uint32_t> resolving{0};
 };
 
 /// Pinned memory and other ranks' slabs are in no table of buffers.

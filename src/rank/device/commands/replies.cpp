@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace troupe::rank_process {
 
@@ -26,12 +27,21 @@ void Replies::attend() noexcept {
 }
 
 void Replies::drain() {
-  Resolved resolved(shared_->resolving);
-  {
-    const std::lock_guard lock(shared_->replies);
-    take(resolved);
+  for (int passes = 1;; ++passes) {
+    std::uint64_t answered = 0;
+    bool announced = false;
+    {
+      Resolved resolved(shared_->resolving);
+      {
+        const std::lock_guard lock(shared_->replies);
+        announced = shared_->link && ring_.sleep_is_announced();
+        answered = take(resolved);
+      }
+      lose_spoilt(resolved);
+    }
+    if (announced || answered < kStream || passes == kStreamPasses) return;
+    std::this_thread::sleep_for(kStreamPause);
   }
-  lose_spoilt(resolved);
 }
 
 void Replies::lose_spoilt(Resolved& resolved) {
@@ -47,9 +57,9 @@ void Replies::before_sleep() noexcept {
   if (shared_->link) ring_.announce_sleep();
 }
 
-void Replies::take(Resolved& resolved) {
-  if (!shared_->link) return;
-  bool any = false;
+std::uint64_t Replies::take(Resolved& resolved) {
+  if (!shared_->link) return 0;
+  std::uint64_t answered = 0;
   for (;;) {
     const auto record = ring_.front();
     if (record.ok() && record->empty()) break;
@@ -72,9 +82,10 @@ void Replies::take(Resolved& resolved) {
       break;
     }
     close(reply, outcome, resolved);
-    any = true;
+    answered += reply.count;
   }
-  if (any) shared_->advance(resolved);
+  if (answered != 0) shared_->advance(resolved);
+  return answered;
 }
 
 void Replies::close(const wire::ReplyHeader& reply, const Result<void>& outcome,
@@ -97,8 +108,8 @@ void Replies::close(const wire::ReplyHeader& reply, const Result<void>& outcome,
     if (!outcome.ok() && !tickets.slot(ticket).quiet &&
         shared_->outcomes.command_failed(ticket, outcome.error())) {
       resolved.add(shared_->close(ticket), shared_->ledger.enter(outcome.error(), {ticket, 0}));
-    } else {
-      resolved.add(shared_->close(ticket), outcome);
+    } else if (auto state = shared_->close(ticket); !shared_->spares.give(state)) {
+      resolved.add(std::move(state), outcome);
     }
   }
 }

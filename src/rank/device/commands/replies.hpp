@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include <troupe/clock.hpp>
@@ -24,7 +25,9 @@ class Replies {
   void attend() noexcept;
   /// The next reply rings the bell, and the watcher drains.
   void before_sleep() noexcept;
-  /// Takes the replies there are; for the watcher, which is no waiter.
+  /// Takes the replies there are; for those that wait for other things too. Whoever was woken for
+  /// many of them takes those of the next millisecond as well, in passes: until the next sleep is
+  /// announced no reply rings a bell.
   void drain();
   /// True while some waiting thread drains the replies itself, so that the watcher need not be
   /// woken.
@@ -34,7 +37,8 @@ class Replies {
 
   // With the lock of the replies.
 
-  void take(Resolved& resolved);
+  /// Returns how many commands are answered.
+  std::uint64_t take(Resolved& resolved);
   void turn_to(const HostLink& link) { ring_ = link.replies(); }
 
  private:
@@ -49,6 +53,11 @@ class Replies {
   /// finds nothing.
   std::uint32_t polls_ = 0;
   static constexpr std::uint32_t kPollsPerClock = 16;
+  /// If so many commands are answered at a time, to be woken for each batch of replies would cost
+  /// the device host a system call each time, and its core and the submitters' an interrupt.
+  static constexpr std::uint64_t kStream = 64;
+  static constexpr std::chrono::microseconds kStreamPause{20};
+  static constexpr int kStreamPasses = 16;  ///< the watcher has other things to do
 };
 
 }  // namespace troupe::rank_process

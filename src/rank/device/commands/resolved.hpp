@@ -27,8 +27,9 @@ class Resolved {
   /// `resolving`: counts those that have something to resolve.
   explicit Resolved(std::atomic<std::uint32_t>& resolving) : resolving_(&resolving) {}
   ~Resolved() {
-    if (list_.empty()) return;
-    for (auto& [state, outcome] : list_) state->resolve(std::move(outcome));
+    if (!first_) return;
+    first_->resolve(std::move(first_outcome_));
+    for (auto& [state, outcome] : more_) state->resolve(std::move(outcome));
     resolving_->fetch_sub(1, std::memory_order_acq_rel);
   }
   Resolved(const Resolved&) = delete;
@@ -36,15 +37,19 @@ class Resolved {
 
   /// With the lock of the replies held.
   void add(State state, const Result<void>& outcome) {
-    if (list_.empty()) resolving_->fetch_add(1, std::memory_order_acq_rel);
-    list_.emplace_back(std::move(state), outcome);
+    if (first_) return (void)more_.emplace_back(std::move(state), outcome);
+    resolving_->fetch_add(1, std::memory_order_acq_rel);
+    first_ = std::move(state);
+    first_outcome_ = outcome;
   }
   [[nodiscard]] std::vector<Spoilt>& spoilt() noexcept { return spoilt_; }
 
  private:
   std::atomic<std::uint32_t>* resolving_;
   std::vector<Spoilt> spoilt_;
-  std::vector<std::pair<State, Result<void>>> list_;
+  State first_;  ///< often the only one: it costs no trip to the heap
+  Result<void> first_outcome_;
+  std::vector<std::pair<State, Result<void>>> more_;
 };
 
 }  // namespace troupe::rank_process

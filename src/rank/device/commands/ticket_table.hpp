@@ -9,6 +9,7 @@
 
 #include <troupe/future.hpp>
 
+#include "common/core/prefetch.hpp"
 #include "common/core/two_sided_count.hpp"
 
 namespace troupe::rank_process {
@@ -24,24 +25,28 @@ class TicketTable {
   static constexpr std::uint64_t kSlots = 32768;
   static constexpr std::uint64_t kMaxOpen = kSlots / 2;  ///< so a free slot is never far
 
-  /// Its first line is all that most commands need of it.
+  /// For the few commands that need more than a line.
+  struct More {
+    std::vector<std::uint32_t> named;
+    std::vector<std::byte> record;
+  };
   struct alignas(64) Slot {
     detail::StatePtr<detail::State<void>> state;
     std::uint64_t ticket = 0;    ///< whose slot it is, or was last
-    std::uint64_t bytes = 0;     ///< of its record, as a ring counts them
     std::uint64_t position = 0;  ///< of its record in the command ring; the submitters' own
+    std::unique_ptr<More> more;  ///< kept from use to use
     /// Buffers that the command names, each as often as it does; kWritten is set in those that it
     /// writes.
     std::uint32_t named[4] = {};
     std::uint32_t named_count = 0;
+    std::uint32_t bytes = 0;      ///< of its record, as a ring counts them
     std::uint32_t opcode = 0;     ///< the submitters' own
     bool quiet = false;           ///< nobody but its submitter wants to know of its failure
     bool died_in_flight = false;  ///< it was in flight when a device host died; the submitters' own
-    bool saved = false;           ///< likewise: its record has left the ring and is here
+    bool saved = false;           ///< likewise: its record has left the ring and is in `more`
     std::atomic<bool> open{false};
-    std::vector<std::uint32_t> named_more;
-    std::vector<std::byte> record;
   };
+  static_assert(sizeof(Slot) == 64);
   static constexpr std::uint32_t kWritten = 0x8000'0000u;
   static constexpr std::uint64_t kFetchedAhead = 4;
 
@@ -49,10 +54,10 @@ class TicketTable {
 
   /// The next ticket, or 0 if the table is full. Not yet visible to pending().
   [[nodiscard]] std::uint64_t next() noexcept {
-    if (open_count_.value() >= kMaxOpen) return 0;
+    if (!open_count_.is_at_most(kMaxOpen - 1)) return 0;
     while (slot(next_).open.load(std::memory_order_acquire)) ++next_;
     // It is used once a round of the table, and then from another core.
-    __builtin_prefetch(&slot(next_ + kFetchedAhead), 1);
+    prefetch_to_write(&slot(next_ + kFetchedAhead));
     return next_;
   }
   [[nodiscard]] const Slot& slot(std::uint64_t ticket) const noexcept {
@@ -65,9 +70,13 @@ class TicketTable {
     if (slot.named_count < std::size(slot.named)) {
       slot.named[slot.named_count] = entry;
     } else {
-      slot.named_more.push_back(entry);
+      more_of(slot).named.push_back(entry);
     }
     ++slot.named_count;
+  }
+  [[nodiscard]] static More& more_of(Slot& slot) {
+    if (!slot.more) slot.more = std::make_unique<More>();
+    return *slot.more;
   }
   /// The ticket that next() returned is in use from now on.
   void open(Slot& slot, detail::StatePtr<detail::State<void>> state) {
@@ -104,8 +113,9 @@ class TicketTable {
   /// afterwards.
   detail::StatePtr<detail::State<void>> close(std::uint64_t ticket) {
     auto& at = slot(ticket);
+    prefetch_to_write(&slot(ticket + kFetchedAhead));
     auto state = std::move(at.state);
-    if (at.named_count > std::size(at.named)) at.named_more.clear();
+    if (at.named_count > std::size(at.named)) at.more->named.clear();
     at.named_count = 0;
     open_count_.lower();
     open_bytes_.lower(at.bytes);
@@ -121,7 +131,7 @@ class TicketTable {
     };
     for (std::uint32_t i = 0; i < at.named_count && i < std::size(at.named); ++i) tell(at.named[i]);
     if (at.named_count <= std::size(at.named)) return;
-    for (const auto entry : at.named_more) tell(entry);
+    for (const auto entry : at.more->named) tell(entry);
   }
   /// Moves retired() over everything that is answered.
   void advance() noexcept {
@@ -135,17 +145,19 @@ class TicketTable {
   [[nodiscard]] std::uint64_t retired() const noexcept {
     return retired_.load(std::memory_order_acquire);
   }
-  /// Bytes of the records of all that is unanswered.
-  [[nodiscard]] std::uint64_t open_bytes() const noexcept { return open_bytes_.value(); }
+  /// For submitters: whether the records of all that is unanswered have no more bytes than this.
+  [[nodiscard]] bool has_at_most(std::uint64_t bytes) noexcept {
+    return open_bytes_.is_at_most(bytes);
+  }
   [[nodiscard]] std::uint64_t submitted() const noexcept {
     return submitted_.load(std::memory_order_acquire);
   }
 
  private:
   std::unique_ptr<Slot[]> slots_;
-  std::uint64_t next_ = 1;
+  alignas(64) std::uint64_t next_ = 1;  ///< the submitters'
   std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<std::uint64_t> retired_{0};
+  alignas(64) std::atomic<std::uint64_t> retired_{0};  ///< of those who close
   TwoSidedCount open_count_, open_bytes_;  ///< raised by submitters, lowered by those who close
 };
 

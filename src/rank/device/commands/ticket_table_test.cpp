@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "rank/device/commands/spare_futures.hpp"
 
 namespace troupe::rank_process {
 namespace {
@@ -218,6 +221,51 @@ TEST(TicketTable, OneThreadOpensWhileAnotherAnswers) {
   }
   opener.join();
   for (const auto& future : futures) ASSERT_TRUE(future.ready());
+}
+
+TEST(SpareFutures, KeepWhatNobodyElseHas) {
+  SpareFutures spares;
+  EXPECT_FALSE(spares.take());
+  auto seen = make_state();
+  const Future<void> future(seen);
+  EXPECT_FALSE(spares.give(seen));
+  EXPECT_TRUE(seen) << "it is to be resolved";
+  for (int i = 0; i < 1000; ++i) {
+    auto state = make_state();
+    EXPECT_TRUE(spares.give(state));
+    EXPECT_FALSE(state);
+  }
+  const auto one = spares.take();
+  ASSERT_TRUE(one);
+  EXPECT_FALSE(one->ready());
+  EXPECT_TRUE(one->unshared());
+}
+
+TEST(SpareFutures, OneThreadGivesWhatAnotherTakes) {
+  SpareFutures spares;
+  constexpr int kGiven = 20'000;
+  std::atomic<bool> done{false};
+  std::thread giver([&] {
+    for (int i = 0; i < kGiven; ++i) {
+      auto state = make_state();
+      (void)spares.give(state);
+    }
+    done.store(true, std::memory_order_release);
+  });
+  int taken = 0;
+  for (bool last = false; !last;) {
+    last = done.load(std::memory_order_acquire);
+    while (const auto one = spares.take()) {
+      const Future<void> future(one);
+      one->resolve({});
+      EXPECT_TRUE(future.ready());
+      ++taken;
+    }
+    if (!last) std::this_thread::yield();
+  }
+  giver.join();
+  EXPECT_GT(taken, 0);
+  EXPECT_LE(taken, kGiven);
 }
 
 }  // namespace
