@@ -78,13 +78,7 @@ class DistributedMatrix {
         own_nonzeros_(problem.own.nonzeros()),
         sends_(plan.sends),
         receives_(plan.receives) {
-    if (!problem.halo_columns.empty())
-      halo_ = device_->template alloc<T>(static_cast<std::int64_t>(problem.halo_columns.size()));
-    if (!plan.gather.empty()) {
-      gather_ = device_->template alloc<I>(static_cast<std::int64_t>(plan.gather.size()));
-      device_->upload(std::span<const I>(plan.gather), gather_).get();
-      outgoing_ = device_->template alloc<T>(gather_.length());
-    }
+    make_buffers(plan, std::ssize(problem.halo_columns));
     std::vector<I> slices;
     if (form == Form::fastest) slices = slice_offsets(problem.own);
     if (!slices.empty()) {
@@ -95,6 +89,20 @@ class DistributedMatrix {
     if (problem.halo_columns.empty()) return;
     foreign_ = upload(problem.foreign);
     interior_ = problem.interior_rows;
+  }
+
+  /// Takes parts that are on the device already, in CSR; `foreign` has all rows, or is empty.
+  DistributedMatrix(Runtime& runtime, const ExchangePlan<I>& plan, troupe::CsrMatrix<T, I> own,
+                    troupe::CsrMatrix<T, I> foreign)
+      : device_(&runtime.device()),
+        world_(&runtime.world()),
+        rows_(own.rows),
+        own_nonzeros_(own.column.length()),
+        sends_(plan.sends),
+        receives_(plan.receives),
+        own_(std::move(own)),
+        foreign_(std::move(foreign)) {
+    make_buffers(plan, foreign_.columns);
   }
 
   /// y = alpha A x + beta y. Submits and returns.
@@ -161,6 +169,13 @@ class DistributedMatrix {
  private:
   using Part = typename ExchangePlan<I>::Part;
 
+  void make_buffers(const ExchangePlan<I>& plan, std::int64_t halo) {
+    if (halo != 0) halo_ = device_->template alloc<T>(halo);
+    if (plan.gather.empty()) return;
+    gather_ = device_->template alloc<I>(std::ssize(plan.gather));
+    device_->upload(std::span<const I>(plan.gather), gather_).get();
+    outgoing_ = device_->template alloc<T>(gather_.length());
+  }
   troupe::CsrMatrix<T, I> upload(const CsrMatrix<I>& matrix) {
     troupe::CsrMatrix<T, I> device_matrix{matrix.rows, matrix.columns, convert<I>(matrix.row_begin),
                                           convert<I>(matrix.column), convert<T>(matrix.value)};

@@ -11,11 +11,7 @@ std::size_t at(std::int64_t index) {
 }
 
 template <class Index>
-void reorder(const StencilOptions& grid, RowOrder order, LocalProblem<Index>& problem) {
-  if (order == RowOrder::old) {
-    problem = in_old_order(problem, grid.threads);
-    return;
-  }
+void order_by_colours(const StencilOptions& grid, LocalProblem<Index>& problem) {
   std::vector<std::int32_t> colours(at(problem.rows));
   for_ranges(grid.threads, problem.rows, [&](std::int64_t begin, std::int64_t end) {
     for (auto row = begin; row < end; ++row)
@@ -49,9 +45,8 @@ bool leaves_none_without_rows(const RowBlocks& blocks) {
 template <class Index>
 Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, RowBlocks blocks,
                                                          std::int32_t rank,
-                                                         LocalProblem<Index>& problem,
-                                                         RowOrder order) {
-  reorder(whole, order, problem);
+                                                         LocalProblem<Index>& problem) {
+  order_by_colours(whole, problem);
   std::vector<CoarseGrid<Index>> grids;
   auto fine_first = problem.first_row;
   auto fine_numbers = new_numbers(problem);
@@ -61,7 +56,7 @@ Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, R
     auto made = make_problem<Index>(coarser(whole), coarse_blocks, rank);
     if (!made) return made.error();
     CoarseGrid<Index> grid{std::move(*made), {}};
-    reorder(coarser(whole), order, grid.problem);
+    order_by_colours(coarser(whole), grid.problem);
     grid.fine.reserve(at(grid.problem.rows));
     for (const auto old_row : grid.problem.permutation) {
       const auto row = fine_row(whole, grid.problem.first_row + old_row) - fine_first;
@@ -77,8 +72,8 @@ Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, R
 }
 
 template Result<std::vector<CoarseGrid<std::int32_t>>> make_coarse_grids(
-    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int32_t>&, RowOrder);
+    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int32_t>&);
 template Result<std::vector<CoarseGrid<std::int64_t>>> make_coarse_grids(
-    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int64_t>&, RowOrder);
+    StencilOptions, RowBlocks, std::int32_t, LocalProblem<std::int64_t>&);
 
 }  // namespace troupe::cg

@@ -19,18 +19,13 @@ struct CoarseGrid {
 /// How many grids a multigrid cycle has at most, the finest one among them: as in HPCG.
 inline constexpr std::int32_t kMaxGrids = 4;
 
-/// How the rows of all grids are numbered: by colours, see renumber(); or in their old order, see
-/// in_old_order().
-enum class RowOrder { colours, old };
-
 /// The coarser grids below `problem`, finest first, of the stencil that `whole` describes and whose
 /// rows are dealt out by `blocks`; see has_coarser(). The rows of all grids, `problem` among them,
-/// get other numbers: see RowOrder. There is no grid of which a rank would have no row.
-/// Errors: as make_stencil_problem().
+/// get other numbers, by colours: see renumber(). There is no grid of which a rank would have no
+/// row. Errors: as make_stencil_problem().
 template <class Index>
 Result<std::vector<CoarseGrid<Index>>> make_coarse_grids(StencilOptions whole, RowBlocks blocks,
                                                          std::int32_t rank,
-                                                         LocalProblem<Index>& problem,
-                                                         RowOrder order = RowOrder::colours);
+                                                         LocalProblem<Index>& problem);
 
 }  // namespace troupe::cg

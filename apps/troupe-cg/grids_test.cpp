@@ -88,20 +88,8 @@ void expect_colours(const StencilOptions& grid, const LocalProblem<std::int32_t>
   }
 }
 
-/// The rows are as the stencil numbers them.
-void expect_old_order(const LocalProblem<std::int32_t>& problem) {
-  for (std::int64_t row = 0; row < problem.rows; ++row)
-    EXPECT_EQ(problem.permutation[at(row)], row);
-  EXPECT_EQ(problem.foreign.rows, problem.rows);
-  EXPECT_EQ(std::ssize(problem.foreign.row_begin), problem.rows + 1);
-}
-
 /// All ranks of a world go on with the stencil that was made for as many as `options` says.
-std::size_t expect_grids(StencilOptions options, std::int32_t ranks,
-                         RowOrder order = RowOrder::colours) {
-  const auto expect_order = [order](const StencilOptions& grid, const auto& problem) {
-    order == RowOrder::old ? expect_old_order(problem) : expect_colours(grid, problem);
-  };
+std::size_t expect_grids(StencilOptions options, std::int32_t ranks) {
   SCOPED_TRACE(std::to_string(options.ranks) + " ranks' on " + std::to_string(ranks));
   const auto rows = options.nx * options.ny * options.nz * options.ranks;
   const RowBlocks blocks{rows, ranks};
@@ -111,20 +99,20 @@ std::size_t expect_grids(StencilOptions options, std::int32_t ranks,
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     auto part = partition<std::int32_t>(stencil_rows(options, blocks, rank).take(), blocks, rank);
     auto finest = std::move(part).take();
-    const auto grids = make_coarse_grids(options, blocks, rank, finest, order).take();
+    const auto grids = make_coarse_grids(options, blocks, rank, finest).take();
     if (rank == 0) levels = grids.size();
     EXPECT_EQ(grids.size(), levels) << "all ranks have the same grids";
     operators.resize(levels + 1);
     points.resize(levels + 1);
     auto grid = options;
     add(grid, finest, operators[0]);
-    expect_order(grid, finest);
+    expect_colours(grid, finest);
     const auto* finer = &finest;
     for (std::size_t level = 1; level <= levels; ++level) {
       const auto& coarse = grids[level - 1];
       const auto coarse_grid = coarser(grid);
       add(coarse_grid, coarse.problem, operators[level]);
-      expect_order(coarse_grid, coarse.problem);
+      expect_colours(coarse_grid, coarse.problem);
       EXPECT_EQ(std::ssize(coarse.fine), coarse.problem.rows);
       for (std::int64_t row = 0; row < coarse.problem.rows; ++row) {
         const auto there =
@@ -152,11 +140,6 @@ TEST(CoarseGrids, AreTheStencilOnEverySecondPoint) {
   EXPECT_EQ(expect_grids({4, 4, 4, 0, 8, 2, kPlentyOfMemory}, 8), 1u);
   EXPECT_EQ(expect_grids({16, 4, 8, 0, 3, 1, kPlentyOfMemory}, 3), 1u);
   EXPECT_EQ(expect_grids({5, 4, 4, 0, 2, 1, kPlentyOfMemory}, 2), 0u) << "an odd number of points";
-}
-
-TEST(CoarseGrids, HaveTheirRowsInTheOldOrderToo) {
-  for (const std::int32_t ranks : {1, 2, 8})
-    EXPECT_EQ(expect_grids({8, 4, 4, 0, ranks, 1, kPlentyOfMemory}, ranks, RowOrder::old), 1u);
 }
 
 TEST(CoarseGrids, GoOnWithOtherNumbersOfRanks) {

@@ -9,7 +9,10 @@
 #include <fmt/format.h>
 #include <troupe/sequence.hpp>
 
-#include "hpcg_problem.hpp"
+#include "coloured_operator.hpp"
+#include "hpcg_grids.hpp"
+#include "hpcg_kernels.hpp"
+#include "hpcg_reference.hpp"
 #include "hpcg_result.hpp"
 #include "hpcg_system.hpp"
 #include "job_report.hpp"
@@ -49,19 +52,19 @@ class AnyRating {
 template <troupe::IndexElement I>
 class Rating final : public AnyRating {
  public:
-  /// `begin`: of the setup, which has made `problem`.
   Rating(Runtime& runtime, const Options& options, HpcgResult& result, const Watch& progress,
-         FaultsOfRank& faults, Checkpoint& checkpoint, LocalProblem<I> problem,
-         Clock::time_point begin)
+         FaultsOfRank& faults, Checkpoint& checkpoint, const HpcgKernels& kernels,
+         const StencilOptions& finest)
       : device_(runtime.device()),
         world_(runtime.world()),
         options_(options),
         result_(result),
         progress_(progress),
-        faults_(faults),
-        threads_(host_threads(world_)) {
-    run_reference(runtime, std::move(problem), begin);
-    optimise(runtime);
+        faults_(faults) {
+    together(world_, [&] {
+      const auto grids = run_reference(runtime, kernels, finest);
+      optimise(runtime, kernels, grids);
+    });
     together(world_, [&] {
       count_iterations();
       time_parts();
@@ -90,72 +93,52 @@ class Rating final : public AnyRating {
   }
 
  private:
-  using System = HpcgSystem<I>;
+  using Reference = HpcgSystem<HpcgReference<I>>;
+  using System = HpcgSystem<ColouredOperator>;
 
-  /// Generates the coarser grids too; all ranks call it.
-  Result<std::vector<CoarseGrid<I>>> coarsen(LocalProblem<I>& problem, RowOrder order) const {
-    return coarse_grids(options_, world_, world_.size(), problem, order);
-  }
-
-  /// The end of the setup, and the reference: HPCG's order of rows, its timing of kernels and its
-  /// iterations.
-  void run_reference(Runtime& runtime, LocalProblem<I> problem, Clock::time_point begin) {
-    auto coarse = coarsen(problem, RowOrder::old);
-    world_.agree(coarse.ok() ? Result<void>() : Result<void>(coarse.error()));
-    world_.agree(check_memory<double>(problem, *coarse, options_, runtime));
-    result_.index_bytes = sizeof(I);
-    result_.grid_rows = {problem.global_rows};
-    result_.grid_nonzeros = {problem.global_nonzeros};
-    for (const auto& grid : *coarse) {
-      result_.grid_rows.push_back(grid.problem.global_rows);
-      result_.grid_nonzeros.push_back(grid.problem.global_nonzeros);
-    }
-    const auto plans = plan_exchanges(world_, problem, *coarse);
-    together(world_, [&] {
-      System reference(runtime, problem, *coarse, plans, ones_times(problem), threads_);
-      result_.setup_seconds = seconds_since(begin);
-      result_.reference_kernels_seconds = reference.time_kernels(quick() ? 1 : 10);
-      reference.start();
-      result_.reference_history.clear();
-      for (std::int64_t i = 0; i < kReferenceIterations; ++i) {
-        reference.iterate();
-        if (options_.history) result_.reference_history.push_back(reference.scaled_residual());
-      }
-      result_.reference_residual = reference.scaled_residual();
-    });
-  }
-
-  /// Numbers the rows by colours, and validates what it has made.
-  void optimise(Runtime& runtime) {
+  /// The setup, and the reference: HPCG's order of rows, its timing of kernels and its iterations.
+  /// Returns the problem.
+  std::vector<HpcgGrid<I>> run_reference(Runtime& runtime, const HpcgKernels& kernels,
+                                         const StencilOptions& finest) {
     const auto begin = Clock::now();
-    auto loaded = load(options_, world_, world_.size());
-    world_.agree(loaded.ok() ? Result<void>() : Result<void>(loaded.error()));
-    auto problem = std::get<LocalProblem<I>>(std::move(*loaded));
-    const auto coarse = coarsen(problem, RowOrder::colours);
-    world_.agree(coarse.ok() ? Result<void>() : Result<void>(coarse.error()));
-    const auto plans = plan_exchanges(world_, problem, *coarse);
-    const double on_host = seconds_since(begin);
-    together(world_, [&] {
-      const auto b = ones_times(problem);
-      {
-        auto exaggerated = problem;
-        auto scaled = b;
-        exaggerate_diagonal(exaggerated, scaled);
-        System system(runtime, exaggerated, *coarse, plans, scaled, threads_);
-        result_.plain_iterations = spectral_iterations(system, false);
-        result_.preconditioned_iterations = spectral_iterations(system, true);
-      }
-      const auto making = Clock::now();
-      system_ = std::make_unique<System>(runtime, problem, *coarse, plans, b, threads_);
-      system_->start();
-      system_->iterate();  // libraries analyse the matrices when they meet them first
-      (void)system_->scaled_residual();
-      result_.optimisation_seconds = on_host + seconds_since(making);
-      const auto departures = system_->departures(known_solution(problem, 1, threads_),
-                                                  known_solution(problem, 2, threads_));
-      result_.spmv_departure = departures.spmv;
-      result_.multigrid_departure = departures.multigrid;
-    });
+    auto grids = make_hpcg_grids<I>(device_, kernels, finest);
+    Reference reference(runtime, kernels, std::make_unique<HpcgReference<I>>(runtime, grids),
+                        grids[0].b);
+    reference.wait_for(grids.back().b);  // which is made last
+    result_.setup_seconds = seconds_since(begin);
+    result_.reference_kernels_seconds = reference.time_kernels(quick() ? 1 : 10);
+    reference.start();
+    result_.reference_history.clear();
+    for (std::int64_t i = 0; i < kReferenceIterations; ++i) {
+      reference.iterate();
+      if (options_.history) result_.reference_history.push_back(reference.scaled_residual());
+    }
+    result_.reference_residual = reference.scaled_residual();
+    return grids;
+  }
+
+  /// Orders the rows by colours, and validates what it has made.
+  void optimise(Runtime& runtime, const HpcgKernels& kernels,
+                const std::vector<HpcgGrid<I>>& grids) {
+    const auto begin = Clock::now();
+    auto made = std::make_unique<ColouredOperator>(runtime, kernels, grids);
+    const auto b = made->in_order(grids[0].b);
+    system_ = std::make_unique<System>(runtime, kernels, std::move(made), b);
+    system_->start();
+    system_->iterate();  // kernels are loaded when they are first launched
+    (void)system_->scaled_residual();
+    result_.optimisation_seconds = seconds_since(begin);
+    auto& matrix = system_->matrix();
+    const auto diagonal = matrix.diagonal();
+    matrix.set_diagonal(matrix.exaggerated(diagonal));
+    system_->set_right_side(matrix.exaggerated(b));
+    result_.plain_iterations = spectral_iterations(*system_, false);
+    result_.preconditioned_iterations = spectral_iterations(*system_, true);
+    matrix.set_diagonal(diagonal);
+    system_->set_right_side(b);
+    const auto departures = system_->departures();
+    result_.spmv_departure = departures.spmv;
+    result_.multigrid_departure = departures.multigrid;
   }
 
   /// The larger number of two solves, as in TestCG.cpp.
@@ -248,7 +231,6 @@ class Rating final : public AnyRating {
   HpcgResult& result_;
   const Watch& progress_;
   FaultsOfRank& faults_;
-  const std::int32_t threads_;
   std::unique_ptr<System> system_;
   Sequence recorded_;  ///< an iteration
   Clock::time_point began_;
@@ -263,6 +245,26 @@ Result<void> check_grid(int ranks) {
       Errc::invalid, 0,
       fmt::format("--hpcg: {} ranks form {} x {} x {}, HPCG wants a ratio of sides up to 8", ranks,
                   grid.px, grid.py, grid.pz)};
+}
+
+/// The device memory that a rating takes at most, against what there is, before anything is made.
+/// The analysis of a triangle takes about as much as the matrix, and the reference has two on each
+/// grid; what the timed sets have in their place is smaller.
+Result<void> check_memory(const std::vector<StencilSize>& sizes, Runtime& runtime) {
+  std::int64_t need = 0;
+  for (const auto& size : sizes) {
+    const std::int64_t index = sizes[0].needs_64_bit() ? 8 : 4;
+    need += (3 * size.own_nonzeros + size.foreign_nonzeros) * (8 + index);
+    // Both systems' vectors, and two copies of those that are committed; both numberings.
+    need += size.rows * (&size == sizes.data() ? 18 * 8 + 4 * 4 : 8 * 8 + 4 * 4);
+  }
+  auto there = runtime.device().info().memory_bytes;
+  const auto limit = runtime.config().bytes("memory-limit");
+  if (limit != 0) there = std::min(there, limit);
+  if (std::cmp_less_equal(need, there)) return {};
+  return Error{
+      Errc::out_of_memory, 0,
+      fmt::format("--hpcg needs {} MiB on each device, of {} MiB", need >> 20, there >> 20)};
 }
 
 /// From when each set has ended to how long it took.
@@ -283,20 +285,28 @@ int rate(Runtime& runtime, const Options& options, const Watch& progress) {
   result.points = options.stencil;
   result.commit_every = options.commit_every;
   result.devices = app::devices_of(runtime);
+  auto finest = stencil_options(options, world, world.size());
+  finest.rank = world.rank();
+  const auto sizes = hpcg_sizes(finest);
+  world.agree(sizes.ok() ? check_memory(*sizes, runtime) : Result<void>(sizes.error()));
+  for (const auto& size : *sizes) {
+    result.grid_rows.push_back(size.global_rows);
+    result.grid_nonzeros.push_back(size.global_nonzeros);
+  }
+  const bool wide = sizes->front().needs_64_bit();
+  result.index_bytes = wide ? 8 : 4;
+  std::unique_ptr<HpcgKernels> kernels;
+  together(world, [&] { kernels = std::make_unique<HpcgKernels>(runtime.device(), wide ? 8 : 4); });
   FaultsOfRank faults(runtime, options.faults);
   std::unique_ptr<AnyRating> rating;
   Checkpoint checkpoint(runtime.device());
   const auto prepare = [&] {
     rating.reset();  // its memory is needed
-    const auto begin = Clock::now();
-    auto loaded = load(options, world, world.size());
-    world.agree(loaded.ok() ? Result<void>() : Result<void>(loaded.error()));
-    std::visit(
-        [&]<class I>(LocalProblem<I>& problem) {
-          rating = std::make_unique<Rating<I>>(runtime, options, result, progress, faults,
-                                               checkpoint, std::move(problem), begin);
-        },
-        *loaded);
+    const auto make = [&]<class I>(I) {
+      rating = std::make_unique<Rating<I>>(runtime, options, result, progress, faults, checkpoint,
+                                           *kernels, finest);
+    };
+    wide ? make(std::int64_t{}) : make(std::int32_t{});
   };
   world.run(checkpoint, [&](std::int64_t i) { return rating->step(i); },
             {.commit_every = options.commit_every, .prepare = prepare});

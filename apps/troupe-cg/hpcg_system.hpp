@@ -4,39 +4,42 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <span>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include <troupe/troupe.hpp>
 
-#include "distributed_matrix.hpp"
+#include "hpcg_kernels.hpp"
 #include "hpcg_result.hpp"
 #include "load.hpp"
-#include "multigrid.hpp"
 
 namespace troupe::cg {
 
 /// One system of HPCG on the devices of all ranks, and HPCG's conjugate gradient method for it: the
-/// same products, updates and sums in the same order as in its CG_ref.cpp. All ranks make the same
-/// calls. Calls submit and return, but for those that give numbers. They throw Exception.
-template <troupe::IndexElement I>
+/// same products, updates and sums in the same order as in its CG_ref.cpp. `Operator` is
+/// HpcgReference or ColouredOperator. All ranks make the same calls. Calls submit and return, but
+/// for those that give numbers. They throw Exception.
+template <class Operator>
 class HpcgSystem {
  public:
-  /// `plans`: of all grids, the finest first. `b`: in the order of the problem's rows.
-  HpcgSystem(Runtime& runtime, const LocalProblem<I>& problem,
-             const std::vector<CoarseGrid<I>>& coarser, const std::vector<ExchangePlan<I>>& plans,
-             std::span<const double> b, std::int32_t threads)
+  /// `b`: in the operator's order of rows. `kernels` outlive the system.
+  HpcgSystem(Runtime& runtime, const HpcgKernels& kernels, std::unique_ptr<Operator> matrix,
+             GpuRef<double> b)
       : device_(&runtime.device()),
         world_(&runtime.world()),
-        global_rows_(problem.global_rows),
-        matrix_(runtime, problem, plans[0], threads, DistributedMatrix<double, I>::Form::csr),
-        multigrid_(runtime, matrix_, problem, coarser, plans) {
-    for (auto* vector : {&b_, &x_, &r_, &p_, &q_, &z_})
-      *vector = device_->alloc<double>(problem.rows);
-    state_ = device_->alloc<double>(kStates);
-    work_ = device_->alloc<double>(kWork);
-    device_->upload(b, b_).get();
+        kernels_(&kernels),
+        rows_(matrix->rows()),
+        operator_(std::move(matrix)),
+        b_(std::move(b)) {
+    for (auto* vector : {&x_, &r_, &p_, &q_, &z_}) *vector = device_->template alloc<double>(rows_);
+    state_ = device_->template alloc<double>(kStates);
+    work_ = device_->template alloc<double>(kWork);
   }
+
+  [[nodiscard]] Operator& matrix() { return *operator_; }
+  /// The right side; another one for the next start().
+  [[nodiscard]] const GpuRef<double>& right_side() const { return b_; }
+  void set_right_side(const GpuRef<double>& b) { b_ = b; }
 
   void add_to(Checkpoint& checkpoint) {
     checkpoint.add("x", x_);
@@ -44,8 +47,7 @@ class HpcgSystem {
     checkpoint.add("p", p_);
     checkpoint.add("scalars", state_);
     for (auto* scratch : {&q_, &z_, &work_}) checkpoint.add_scratch(*scratch);
-    multigrid_.register_scratch(checkpoint);
-    matrix_.register_scratch(checkpoint);
+    operator_->register_scratch(checkpoint);
   }
 
   /// x = 0, r = b - A x; p and r'z such that the first iteration has p = z. `each(part, results,
@@ -54,40 +56,37 @@ class HpcgSystem {
   void start(Each each) {
     device_->fill(x_, 0.0);
     each(Part::spmv, {r_}, [&] {
-      device_->copy(b_, r_);
-      matrix_.multiply(x_, r_, -1.0, 1.0);
+      operator_->multiply(x_, r_);
+      device_->vector().axpby(1.0, b_, -1.0, r_);
     });
     product(r_, r_, state(kRr), each);
     device_->copy(state(kRr), state(kRr0));
     device_->fill(p_, 0.0);
-    device_->fill(state(kRz), 1.0);
+    device_->fill(state(kRzBefore), 1.0);
   }
   void start() { start(kPlainly); }
 
   template <class Each>
   void iterate(bool preconditioned, Each each) {
-    auto blas = device_->blas();
-    auto vector = device_->vector();
+    const auto n = static_cast<std::int32_t>(rows_);
     each(Part::multigrid, {z_}, [&] {
       if (preconditioned) {
-        multigrid_.apply(r_, z_);
+        operator_->precondition(r_, z_);
       } else {
         device_->copy(r_, z_);
       }
     });
-    device_->copy(state(kRz), work(kRzBefore));
-    product(r_, z_, state(kRz), each);
+    product(r_, z_, work(kRz), each);
     each(Part::waxpby, {p_}, [&] {
-      vector.divide(state(kRz), work(kRzBefore), work(kBeta));
-      vector.axpby(1.0, z_, work(kBeta), p_);
+      device_->launch(kernels_->direction, HpcgKernels::each_once(n), n, read(work(kRz)),
+                      read(state(kRzBefore)), read(z_), update(p_));
     });
-    each(Part::spmv, {q_}, [&] { matrix_.multiply(p_, q_); });
+    each(Part::spmv, {q_}, [&] { operator_->multiply(p_, q_); });
     product(p_, q_, work(kPap), each);
     each(Part::waxpby, {x_, r_}, [&] {
-      vector.divide(state(kRz), work(kPap), work(kAlpha));
-      vector.axpby(-1.0, work(kAlpha), 0.0, work(kMinusAlpha));
-      blas.axpy(work(kAlpha), p_, x_);
-      blas.axpy(work(kMinusAlpha), q_, r_);
+      device_->launch(kernels_->update, HpcgKernels::each_once(n), n, read(work(kRz)),
+                      read(work(kPap)), read(p_), read(q_), update(x_), update(r_),
+                      write(state(kRzBefore)));
     });
     product(r_, r_, state(kRr), each);
   }
@@ -102,7 +101,7 @@ class HpcgSystem {
   double relative_error() {
     device_->fill(q_, 1.0);
     device_->vector().axpby(1.0, x_, -1.0, q_);
-    return std::sqrt(sum_of_products(q_, q_) / static_cast<double>(global_rows_));
+    return std::sqrt(sum_of_products(q_, q_) / static_cast<double>(rows_ * world_->size()));
   }
 
   /// Departures from symmetry as HPCG's TestSymmetry.cpp has them: |x'Fy - y'Fx|, over epsilon and
@@ -110,9 +109,9 @@ class HpcgSystem {
   struct Departures {
     double spmv, multigrid;
   };
-  Departures departures(std::span<const double> x, std::span<const double> y) {
-    device_->upload(x, x_).get();
-    device_->upload(y, p_).get();
+  Departures departures() {
+    operator_->randomise(1, x_);
+    operator_->randomise(2, p_);
     constexpr double kNorm = 2 * 26.0;
     const double scale = 2 * sum_of_products(x_, x_) * kNorm * sum_of_products(p_, p_) *
                          std::numeric_limits<double>::epsilon();
@@ -124,9 +123,9 @@ class HpcgSystem {
     };
     using Vector = GpuRef<double>;
     const auto spmv =
-        departure([&](const Vector& from, const Vector& to) { matrix_.multiply(from, to); });
+        departure([&](const Vector& from, const Vector& to) { operator_->multiply(from, to); });
     const auto multigrid =
-        departure([&](const Vector& from, const Vector& to) { multigrid_.apply(from, to); });
+        departure([&](const Vector& from, const Vector& to) { operator_->precondition(from, to); });
     return {spmv, multigrid};
   }
 
@@ -135,8 +134,8 @@ class HpcgSystem {
   double time_kernels(int calls) {
     device_->fill(p_, 1.0);
     const auto both = [&] {
-      matrix_.multiply(p_, q_);
-      multigrid_.apply(q_, z_);
+      operator_->multiply(p_, q_);
+      operator_->precondition(q_, z_);
     };
     both();
     wait_for(z_);
@@ -157,9 +156,9 @@ class HpcgSystem {
 
  private:
   /// Places in state_, which an iteration reads.
-  enum : std::int64_t { kRz, kRr, kRr0, kStates };
+  enum : std::int64_t { kRzBefore, kRr, kRr0, kStates };
   /// Places in work_.
-  enum : std::int64_t { kAlpha, kMinusAlpha, kBeta, kPap, kRzBefore, kSum, kWork };
+  enum : std::int64_t { kRz, kPap, kSum, kWork };
 
   static constexpr auto kPlainly = [](Part, std::initializer_list<GpuRef<double>>, auto call) {
     call();
@@ -180,9 +179,9 @@ class HpcgSystem {
 
   Device* device_;
   World* world_;
-  std::int64_t global_rows_;
-  DistributedMatrix<double, I> matrix_;
-  Multigrid<double, I> multigrid_;
+  const HpcgKernels* kernels_;
+  std::int64_t rows_;
+  std::unique_ptr<Operator> operator_;
   GpuRef<double> b_, x_, r_, p_, q_, z_, state_, work_;
 };
 

@@ -35,12 +35,11 @@ Result<AnyProblem> load(const Options& options, const World& world, int ranks);
 /// The rows of `problem` get other numbers.
 template <class I>
 Result<std::vector<CoarseGrid<I>>> coarse_grids(const Options& options, const World& world,
-                                                int ranks, LocalProblem<I>& problem,
-                                                RowOrder order = RowOrder::colours) {
+                                                int ranks, LocalProblem<I>& problem) {
   if (options.preconditioner != Preconditioner::multigrid) return std::vector<CoarseGrid<I>>{};
   const auto stencil = stencil_options(options, world, ranks);
   return make_coarse_grids(stencil, RowBlocks{problem.global_rows, world.size()}, world.rank(),
-                           problem, order);
+                           problem);
 }
 
 /// The device memory that a solve will take, against what there is, before anything is allocated.

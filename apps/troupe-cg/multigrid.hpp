@@ -30,17 +30,25 @@ class Multigrid {
   Multigrid(Runtime& runtime, DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem,
             const std::vector<CoarseGrid<I>>& coarser, std::span<const ExchangePlan<I>> plans)
       : device_(&runtime.device()) {
-    grids_.push_back(grid(matrix, problem));
+    add({&matrix, upload_diagonal(problem), {}});
     for (const auto& coarse : coarser) {
       coarse_matrices_.push_back(std::make_unique<DistributedMatrix<T, I>>(
           runtime, coarse.problem, plans[grids_.size()], 1, DistributedMatrix<T, I>::Form::csr));
-      auto made = grid(*coarse_matrices_.back(), coarse.problem);
-      made.r = device_->template alloc<T>(coarse.problem.rows);
-      made.z = device_->template alloc<T>(coarse.problem.rows);
-      made.fine = device_->template alloc<I>(coarse.problem.rows);
-      device_->upload(std::span<const I>(coarse.fine), made.fine).get();
-      grids_.push_back(std::move(made));
+      auto fine = device_->template alloc<I>(coarse.problem.rows);
+      device_->upload(std::span<const I>(coarse.fine), fine).get();
+      add({coarse_matrices_.back().get(), upload_diagonal(coarse.problem), std::move(fine)});
     }
+  }
+
+  /// What is on the device of a grid.
+  struct Part {
+    DistributedMatrix<T, I>* matrix = nullptr;  ///< in CSR; outlives the Multigrid
+    GpuRef<T> diagonal;
+    GpuRef<I> fine;  ///< where its points are in the finer grid; empty for the finest
+  };
+  /// Of grids that are on the device already, the finest first.
+  Multigrid(Runtime& runtime, std::vector<Part> parts) : device_(&runtime.device()) {
+    for (auto& part : parts) add(std::move(part));
   }
 
   /// z = one cycle for A z = r from z = 0. Submits and returns. All ranks call it.
@@ -52,25 +60,31 @@ class Multigrid {
         if (*vector) checkpoint.add_scratch(*vector);
       }
     }
-    for (const auto& matrix : coarse_matrices_) matrix->register_scratch(checkpoint);
+    for (std::size_t level = 1; level < grids_.size(); ++level)
+      grids_[level].matrix->register_scratch(checkpoint);
   }
 
  private:
-  struct Grid {
-    DistributedMatrix<T, I>* matrix = nullptr;
-    GpuRef<T> diagonal, residual;
+  struct Grid : Part {
+    GpuRef<T> residual;
     GpuRef<T> r, z;  ///< right side and result, but of the finest grid, where they are the caller's
-    GpuRef<I> fine;  ///< where its points are in the finer grid
   };
 
-  Grid grid(DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem) {
-    Grid made;
-    made.matrix = &matrix;
+  void add(Part part) {
+    Grid made{std::move(part), {}, {}, {}};
+    const auto rows = made.matrix->rows();
+    made.residual = device_->template alloc<T>(rows);
+    if (!grids_.empty()) {
+      made.r = device_->template alloc<T>(rows);
+      made.z = device_->template alloc<T>(rows);
+    }
+    grids_.push_back(std::move(made));
+  }
+  GpuRef<T> upload_diagonal(const LocalProblem<I>& problem) {
     const auto values = diagonal(problem);
     const std::vector<T> narrow(values.begin(), values.end());
-    made.diagonal = device_->template alloc<T>(problem.rows);
-    device_->upload(std::span<const T>(narrow), made.diagonal).get();
-    made.residual = device_->template alloc<T>(problem.rows);
+    auto made = device_->template alloc<T>(problem.rows);
+    device_->upload(std::span<const T>(narrow), made).get();
     return made;
   }
 

@@ -234,41 +234,6 @@ void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colour
 }
 
 template <class Index>
-LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem, std::int32_t threads) {
-  LocalProblem<Index> result;
-  result.first_row = problem.first_row;
-  result.rows = problem.rows;
-  result.global_rows = problem.global_rows;
-  result.global_nonzeros = problem.global_nonzeros;
-  result.halo = problem.halo;
-  result.halo_columns = problem.halo_columns;
-  result.permutation.resize(at(problem.rows));
-  std::iota(result.permutation.begin(), result.permutation.end(), std::int64_t{0});
-  const auto numbers = new_numbers(problem);
-  std::vector<std::int64_t> order(numbers.begin(), numbers.end());
-  result.own = reordered(problem.own, std::span(order), 0, threads, [&](Index row) {
-    return static_cast<Index>(problem.permutation[at(row)]);
-  });
-  auto& foreign = result.foreign;
-  foreign.rows = problem.rows;
-  foreign.columns = problem.foreign.columns;
-  foreign.row_begin.push_back(0);
-  for (const auto row : order) {
-    if (row >= problem.interior_rows) {
-      const auto boundary = at(row - problem.interior_rows);
-      const auto begin = problem.foreign.row_begin[boundary];
-      const auto end = problem.foreign.row_begin[boundary + 1];
-      const auto& columns = problem.foreign.column;
-      const auto& values = problem.foreign.value;
-      foreign.column.insert(foreign.column.end(), columns.begin() + begin, columns.begin() + end);
-      foreign.value.insert(foreign.value.end(), values.begin() + begin, values.begin() + end);
-    }
-    foreign.row_begin.push_back(static_cast<std::int64_t>(foreign.column.size()));
-  }
-  return result;
-}
-
-template <class Index>
 Result<SendPlan<Index>> send_plan(const LocalProblem<Index>& problem,
                                   std::span<const Request> requests) {
   SendPlan<Index> plan;
@@ -345,7 +310,6 @@ Array<double> right_hand_side(const LocalProblem<Index>& problem, std::uint64_t 
   template Result<LocalProblem<Index>> partition(const LocalRows&, const RowBlocks&,              \
                                                  std::int32_t);                                   \
   template std::vector<Index> new_numbers(const LocalProblem<Index>&);                            \
-  template LocalProblem<Index> in_old_order(const LocalProblem<Index>&, std::int32_t);            \
   template void renumber(LocalProblem<Index>&, std::span<const std::int32_t>, std::int32_t);      \
   template Result<SendPlan<Index>> send_plan(const LocalProblem<Index>&,                          \
                                              std::span<const Request>);                           \

@@ -67,12 +67,6 @@ template <class Index>
 void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours,
               std::int32_t threads);
 
-/// The same part with the rows in their old order, as a Gauss-Seidel sweep of a reference takes
-/// them. No row counts as an interior one: a product then waits for all of the halo. Runs on
-/// `threads` threads.
-template <class Index>
-LocalProblem<Index> in_old_order(const LocalProblem<Index>& problem, std::int32_t threads);
-
 /// local old -> local new
 template <class Index>
 std::vector<Index> new_numbers(const LocalProblem<Index>& problem);

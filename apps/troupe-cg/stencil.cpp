@@ -91,11 +91,9 @@ std::size_t direction(int sx, int sy, int sz) {
   return static_cast<std::size_t>((sz + 1) * 9 + (sy + 1) * 3 + sx + 1);
 }
 
-template <class Index>
-Offsets make_halo(const StencilOptions& options, const Box& box, std::int64_t halo_size,
-                  LocalProblem<Index>& problem) {
-  Offsets offsets{};
-  problem.halo_columns.reserve(at(halo_size));
+/// Calls body(rank, sx, sy, sz) for each adjoining box, ranks ascending.
+template <class Body>
+void for_neighbours(const StencilOptions& options, const Box& box, Body body) {
   // Ascending directions are ascending ranks.
   for (int sz = -1; sz <= 1; ++sz) {
     for (int sy = -1; sy <= 1; ++sy) {
@@ -104,24 +102,40 @@ Offsets make_halo(const StencilOptions& options, const Box& box, std::int64_t ha
             !box.z.has_side(sz)) {
           continue;
         }
-        const std::int64_t rank =
-            options.rank + sx + box.x.ranks * (sy + box.y.ranks * static_cast<std::int64_t>(sz));
-        const auto offset = static_cast<std::int64_t>(problem.halo_columns.size());
-        offsets[direction(sx, sy, sz)] = offset;
-        const std::int64_t ex = box.x.extent(sx), ey = box.y.extent(sy), ez = box.z.extent(sz);
-        problem.halo.push_back({static_cast<std::int32_t>(rank), offset, ex * ey * ez});
-        const std::int64_t x0 = sx < 0 ? box.x.points - 1 : 0, y0 = sy < 0 ? box.y.points - 1 : 0,
-                           z0 = sz < 0 ? box.z.points - 1 : 0;
-        for (std::int64_t cz = z0; cz < z0 + ez; ++cz) {
-          for (std::int64_t cy = y0; cy < y0 + ey; ++cy) {
-            for (std::int64_t cx = x0; cx < x0 + ex; ++cx) {
-              problem.halo_columns.push_back(rank * box.rows() + box.old_row(cx, cy, cz));
-            }
-          }
-        }
+        body(options.rank + sx + box.x.ranks * (sy + box.y.ranks * static_cast<std::int64_t>(sz)),
+             sx, sy, sz);
       }
     }
   }
+}
+
+/// Calls body(old row) for the points of a box that touch the box in a direction, ascending.
+template <class Body>
+void for_layer(const Box& box, int sx, int sy, int sz, Body body) {
+  const auto first = [](const Axis& axis, int side) { return side > 0 ? axis.points - 1 : 0; };
+  const std::int64_t x0 = first(box.x, sx), y0 = first(box.y, sy), z0 = first(box.z, sz);
+  for (std::int64_t cz = z0; cz < z0 + box.z.extent(sz); ++cz) {
+    for (std::int64_t cy = y0; cy < y0 + box.y.extent(sy); ++cy) {
+      for (std::int64_t cx = x0; cx < x0 + box.x.extent(sx); ++cx) body(box.old_row(cx, cy, cz));
+    }
+  }
+}
+
+template <class Index>
+Offsets make_halo(const StencilOptions& options, const Box& box, std::int64_t halo_size,
+                  LocalProblem<Index>& problem) {
+  Offsets offsets{};
+  problem.halo_columns.reserve(at(halo_size));
+  for_neighbours(options, box, [&](std::int64_t rank, int sx, int sy, int sz) {
+    const auto offset = static_cast<std::int64_t>(problem.halo_columns.size());
+    offsets[direction(sx, sy, sz)] = offset;
+    // The neighbour's boxes are as large, and this one lies in the opposite direction.
+    for_layer(box, -sx, -sy, -sz, [&](std::int64_t old_row) {
+      problem.halo_columns.push_back(rank * box.rows() + old_row);
+    });
+    problem.halo.push_back({static_cast<std::int32_t>(rank), offset,
+                            static_cast<std::int64_t>(problem.halo_columns.size()) - offset});
+  });
   return offsets;
 }
 
@@ -322,6 +336,25 @@ Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options) 
   }
 }
 
+StencilExchange stencil_exchange(const StencilOptions& options) {
+  const Box box(options);
+  StencilExchange result;
+  const std::array axes{box.x, box.y, box.z};
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    result.box.points[axis] = axes[axis].points;
+    result.box.lower[axis] = axes[axis].has_lower ? 1 : 0;
+    result.box.upper[axis] = axes[axis].has_upper ? 1 : 0;
+  }
+  for_neighbours(options, box, [&](std::int64_t rank, int sx, int sy, int sz) {
+    const auto offset = static_cast<std::int64_t>(result.gather.size());
+    result.box.halo[direction(sx, sy, sz)] = offset;
+    for_layer(box, sx, sy, sz, [&](std::int64_t old_row) { result.gather.push_back(old_row); });
+    result.halo.push_back({static_cast<std::int32_t>(rank), offset,
+                           static_cast<std::int64_t>(result.gather.size()) - offset});
+  });
+  return result;
+}
+
 Result<LocalRows> stencil_rows(const StencilOptions& whole, const RowBlocks& blocks,
                                std::int32_t rank) {
   check(rank >= 0 && rank < blocks.ranks, "stencil_rows() of a rank that there is not");
@@ -415,9 +448,11 @@ RowBlocks coarser_blocks(const StencilOptions& fine, const RowBlocks& blocks) {
 }
 
 std::int32_t colour(const StencilOptions& grid, std::int64_t row) noexcept {
+  constexpr std::array<std::int32_t, 8> kPlaces{7, 1, 2, 5,
+                                                6, 3, 4, 0};  // of the parities 4z + 2y + x
   const auto inside = row % (grid.nx * grid.ny * grid.nz);
   const auto x = inside % grid.nx, y = inside / grid.nx % grid.ny, z = inside / (grid.nx * grid.ny);
-  return static_cast<std::int32_t>(x % 2 + 2 * (y % 2) + 4 * (z % 2));
+  return kPlaces[at(x % 2 + 2 * (y % 2) + 4 * (z % 2))];
 }
 
 template Result<LocalProblem<std::int32_t>> make_stencil_problem(const StencilOptions&);

@@ -1,5 +1,6 @@
 #include "stencil.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -103,6 +104,31 @@ TEST(StencilTest, DirectGenerationEqualsThePartitionOfTheGlobalMatrix) {
   expect_equals_partition<std::int32_t>({5, 5, 5, 0, 8, 16, kPlenty});
   expect_equals_partition<std::int32_t>(
       {2, 2, 2, 0, 27, 1, kPlenty});  // one rank has neighbours all around
+}
+
+TEST(StencilTest, TheExchangeIsThatOfTheProblem) {
+  for (const std::int32_t ranks : {1, 2, 6, 27}) {
+    StencilOptions options{3, 4, 2, 0, ranks, 1, kPlenty};
+    std::vector<LocalProblem<std::int32_t>> problems;
+    for (options.rank = 0; options.rank < ranks; ++options.rank)
+      problems.push_back(make_stencil_problem<std::int32_t>(options).take());
+    for (options.rank = 0; options.rank < ranks; ++options.rank) {
+      const auto exchange = stencil_exchange(options);
+      EXPECT_EQ(exchange.halo, problems[at(options.rank)].halo);
+      for (const auto& neighbour : exchange.halo) {
+        const auto& other = problems[at(neighbour.rank)];
+        const auto mine = std::find_if(other.halo.begin(), other.halo.end(),
+                                       [&](const auto& one) { return one.rank == options.rank; });
+        ASSERT_NE(mine, other.halo.end());
+        const auto wanted = other.wanted_from(*mine);
+        ASSERT_EQ(std::ssize(wanted), neighbour.receive_count);
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+          EXPECT_EQ(exchange.gather[at(neighbour.receive_offset) + i] + options.rank * 24,
+                    wanted[i]);
+        }
+      }
+    }
+  }
 }
 
 /// Dealt out to other ranks it is the same matrix.
