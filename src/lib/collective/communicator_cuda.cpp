@@ -78,7 +78,7 @@ struct Communicator::Attempt {
   Result<void> warm_up(Channels channels);
   /// Makes the direct way ready where all ranks can; without an error there is none where one of
   /// them cannot.
-  Result<void> connect_directly();
+  Result<void> connect_directly(Shared& shared);
   /// Sums the cell up over all ranks.
   Result<void> sum_up();
 
@@ -118,14 +118,18 @@ Result<void> Communicator::Attempt::warm_up(Channels channels) {
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
   TROUPE_CUDA_PROPAGATE(initialise(channels));
-  TROUPE_CUDA_PROPAGATE(sum_up());
-  return connect_directly();
+  return sum_up();
 }
 
-Result<void> Communicator::Attempt::connect_directly() {
-  if (!PeerMemory::can_meet(cards)) direct.reset();  // known to all ranks
-  if (direct == nullptr) return {};
-  const auto met = direct->meet(rank, cards, [this] { return abandoned.load(); });
+Result<void> Communicator::Attempt::connect_directly(Shared& shared) {
+  if (!PeerMemory::can_meet(cards)) return {};  // known to all ranks
+  {
+    const std::lock_guard lock(shared.state);
+    if (!abandoned) direct = std::move(shared.offered);  // else it is another attempt's
+  }
+  const auto met = direct != nullptr
+                       ? direct->meet(rank, cards, [this] { return abandoned.load(); })
+                       : Error{Errc::world_reformed, 0, "it was given up"};
   if (!met.ok() && !abandoned)
     log::debug("engine", "small collectives go by NCCL: {}", met.error().to_string());
   // Either all of them take this way, or none.
@@ -214,7 +218,6 @@ Result<void> Communicator::connect(int rank, int size,
   if (attempt->ids.empty()) return Error{Errc::invalid, 0, "no rank contributed an NCCL unique id"};
 
   std::unique_lock lock(shared_->state);
-  attempt->direct = std::move(shared_->offered);
   if (shared_->handle.load() != nullptr || shared_->attempt != nullptr) {
     return Error{Errc::invalid, 0, "there is a communicator already"};
   }
@@ -241,6 +244,7 @@ void Communicator::form(const std::shared_ptr<Shared>& shared,
                         const std::shared_ptr<Attempt>& attempt) {
   (void)cudaSetDevice(shared->device);
   auto outcome = attempt->warm_up(shared->channels);
+  if (outcome.ok()) outcome = attempt->connect_directly(*shared);
   if (!outcome && attempt->handle != nullptr) {
     (void)ncclCommAbort(std::exchange(attempt->handle, nullptr));
   }
@@ -271,6 +275,10 @@ void Communicator::abort() {
     shared_->attempt->abandoned = true;
     shared_->attempt = nullptr;
     shared_->changed.notify_all();
+  }
+  if (shared_->offered != nullptr) {
+    shared_->offered->withdraw();
+    directs_->retire(std::move(shared_->offered));
   }
   const ncclComm_t handle = shared_->handle.exchange(nullptr);
   if (shared_->direct != nullptr) {

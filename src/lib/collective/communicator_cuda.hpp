@@ -131,7 +131,7 @@ class Communicator {
     void drop_leaving(ncclComm_t comm);
     std::mutex state;  ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;
-    std::shared_ptr<Direct> offered;  ///< from contribute() to connect()
+    std::shared_ptr<Direct> offered;  ///< from contribute() until its ranks meet
     std::shared_ptr<Direct> direct;   ///< of `handle`
     bool closed = false;
     std::size_t background = 0;

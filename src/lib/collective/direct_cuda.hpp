@@ -30,6 +30,9 @@ class Direct {
   Result<void> meet(int rank, std::span<const PeerMemory::Card> cards,
                     const std::function<bool()>& given_up);
 
+  /// In place of meet(): nobody shall reach it any more. Does not block.
+  void withdraw() noexcept { memory_->close(); }
+
   /// True for what goes this way. The answer is the same on all ranks.
   [[nodiscard]] static bool takes(const collective::AllReduce& op) noexcept {
     return op.count <= kernels::kDirectBytes / size_of(op.dtype);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "device_host/engine/cuda/handles.hpp"
-#include "lib/collective/direct_kernels.cuh"
 #include "device_host/engine/cuda/peer_memory.hpp"
+#include "lib/collective/direct_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {

@@ -123,10 +123,11 @@ __device__ void send_line(const DirectRanks& ranks, std::uint32_t call, uint2 pa
 /// The lines of all ranks, `payload` being that of this one. False: given up.
 __device__ bool receive_lines(const DirectRanks& ranks, std::uint32_t call, uint2 payload,
                               uint2 (&received)[kDirectRanks]) {
-  constexpr std::uint32_t kLooks = 256;  // between those at the host's memory, which are dear
-  // Behind so many looks a thread pauses between them: where tens of thousands look without a pause,
-  // what they look for was seen to arrive half a millisecond late.
-  constexpr std::uint32_t kEagerLooks = 8;
+  // Between looks at the host's memory, some milliseconds. To read it takes each warp half a
+  // microsecond, one after the other: ranks that did so in each call would keep one another waiting
+  // for it.
+  constexpr std::uint32_t kLooks = 16384;
+  constexpr std::uint32_t kEagerLooks = 8;  // without a pause
   constexpr unsigned kPauseNs = 50;
   std::byte* own = nullptr;
 #pragma unroll

@@ -155,9 +155,10 @@ Result<void> PeerMemory::meet(int rank, std::span<const Card> cards,
     return std::none_of(parts_.begin(), parts_.end(), [](auto* part) { return part == nullptr; });
   };
   while (outcome.ok() && !complete()) {
-    if (given_up()) return Error{Errc::peer_lost, 0, "the communicator was given up"};
+    if (given_up()) outcome = Error{Errc::peer_lost, 0, "the communicator was given up"};
     if (std::chrono::steady_clock::now() > end)
-      return Error{Errc::timeout, 0, "not all ranks have sent descriptors of their memory"};
+      outcome = Error{Errc::timeout, 0, "not all ranks have sent descriptors of their memory"};
+    if (!outcome.ok()) break;
     UniqueFd guest(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (guest && is_of_this_user(guest.get())) guests_.emplace_back(std::move(guest));
     bool any = false;
@@ -171,8 +172,7 @@ Result<void> PeerMemory::meet(int rank, std::span<const Card> cards,
     if (!any) std::this_thread::sleep_for(kLookInterval);
   }
   guests_.clear();
-  listener_.reset();
-  memory_.reset();
+  close();
   return outcome;
 }
 
