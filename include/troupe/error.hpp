@@ -152,7 +152,8 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  /// Not defaulted: `return {}` would clear all of an error's bytes first.
+  Result() noexcept {}
   Result(Error error) : error_(std::move(error)) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_; }

@@ -139,8 +139,8 @@ ipc::RingConsumer HostLink::untaken() const {
   return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
-ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
-  return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+ipc::RingConsumer HostLink::commands(ipc::RingControl& from) const {
+  return {&from, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
 void HostLink::remove_names() noexcept {

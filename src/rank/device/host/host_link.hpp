@@ -69,9 +69,9 @@ class HostLink {
   [[nodiscard]] ipc::RingConsumer replies() const;
   /// A reader of the commands that the host has not taken, for when it takes no more.
   [[nodiscard]] ipc::RingConsumer untaken() const;
-  /// A reader of all commands that are in the ring still, taken or not: `bounds` holds the
-  /// positions of the first one and behind the last.
-  [[nodiscard]] ipc::RingConsumer commands(ipc::RingControl& bounds) const;
+  /// A reader of all commands that are in the ring still, taken or not: `from` holds the position
+  /// of the first one as its head.
+  [[nodiscard]] ipc::RingConsumer commands(ipc::RingControl& from) const;
   [[nodiscard]] const ipc::Doorbell& command_bell() const noexcept { return command_bell_; }
   [[nodiscard]] const ipc::Doorbell& reply_bell() const noexcept { return reply_bell_; }
   [[nodiscard]] const ipc::Socket& socket() const noexcept { return socket_; }
