@@ -122,10 +122,13 @@ Result<void> Communicator::Attempt::warm_up(Channels channels) {
 }
 
 Result<void> Communicator::Attempt::connect_directly(Shared& shared) {
-  if (!PeerMemory::can_meet(cards)) return {};  // known to all ranks
   {
     const std::lock_guard lock(shared.state);
     if (!abandoned) direct = std::move(shared.offered);  // else it is another attempt's
+  }
+  if (!PeerMemory::can_meet(cards)) {  // known to all ranks
+    direct.reset();
+    return {};
   }
   const auto met = direct != nullptr
                        ? direct->meet(rank, cards, [this] { return abandoned.load(); })
