@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/wire/flight_layout.hpp"
@@ -23,6 +25,8 @@ struct Place {
   int rank = 0;
   int size = 1;
   std::uint32_t communicator = 0;
+  /// CollectiveHalf::aborts() when its forming began; nothing: it is not given up meanwhile.
+  std::optional<std::uint64_t> aborts = std::nullopt;
 };
 
 /// One end of a channel (see <troupe/lib/channel.hpp>), on a communicator of two ranks of its own.
@@ -63,7 +67,8 @@ class CollectiveHalf : public LibraryHalf {
   virtual Result<void> prepare_connect() { return {}; }
   /// What this rank gives to the forming of a communicator (NCCL: the unique id from rank 0,
   /// nothing from others; Gloo: this rank's addresses). The ranks gather all contributions, in rank
-  /// order. Gives up what there was of that number.
+  /// order. Gives up what there was of that number. Errors: peer_lost if abort() was called since
+  /// the forming began: nobody connects such a one any more, and nobody drops it.
   virtual Result<std::vector<std::byte>> contribute(const Place& place) = 0;
   /// Forms the communicator from all contributions and warms it up. Errors: peer_lost, timeout,
   /// library.
@@ -79,6 +84,9 @@ class CollectiveHalf : public LibraryHalf {
   /// must have been given up before. What cannot be ended without blocking is left to a background
   /// thread. No-op without one.
   virtual void abort() = 0;
+
+  /// How often abort() has been called. Any thread.
+  [[nodiscard]] std::uint64_t aborts() const noexcept { return aborts_.load(); }
 
   /// An end of a channel, which belongs to the caller. Does not block. Errors: unsupported.
   virtual Result<std::shared_ptr<ChannelEnd>> make_channel_end(bool /*receives*/) {
@@ -121,6 +129,16 @@ class CollectiveHalf : public LibraryHalf {
   /// From now on adds the time that collectives take to `times`, which outlives this. The reactor's
   /// thread, before the first collective.
   virtual void measure(wire::HostTimes& /*times*/) {}
+
+ protected:
+  /// What abort() begins with.
+  void note_abort() noexcept { ++aborts_; }
+  [[nodiscard]] bool is_given_up(const Place& place) const noexcept {
+    return place.aborts && *place.aborts != aborts();
+  }
+
+ private:
+  std::atomic<std::uint64_t> aborts_{0};
 };
 
 }  // namespace troupe::host

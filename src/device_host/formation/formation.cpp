@@ -53,7 +53,9 @@ Formation::Formation(Core& core, Requests& requests, Libraries& libraries,
 Result<Formation::Begun> Formation::begin(const Place& place, wire::GroupState state) {
   const auto card = meetings_.open(place.communicator);
   if (!card.ok()) return card.error();
-  return Begun{place, state, *card};
+  Begun begun{place, state, *card};
+  begun.place.aborts = core_->engine->collectives().aborts();
+  return begun;
 }
 
 Result<wire::Share> Formation::share_of(const Begun& begun) {

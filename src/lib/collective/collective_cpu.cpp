@@ -226,8 +226,9 @@ Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
   auto made = std::make_shared<Communicator>(place.rank, place.size);
   if (auto listening = made->listen(services_.network()); !listening) return listening.error();
   auto contribution = made->contribution();
-  drop(place.communicator);
+  if (!is_given_up(place)) drop(place.communicator);
   const std::lock_guard lock(mutex_);
+  if (is_given_up(place)) return Error{Errc::peer_lost, 0, "the communicator was given up"};
   communicators_[place.communicator] = {std::move(made)};
   return contribution;
 }
@@ -270,6 +271,7 @@ void Collective::drop(std::uint32_t communicator) {
 void Collective::abort() {
   std::map<std::uint32_t, Entry> ending;
   const std::lock_guard lock(mutex_);
+  note_abort();
   ending.swap(communicators_);
   for (const auto& [number, entry] : ending) entry.communicator->abort();
 }

@@ -287,7 +287,7 @@ Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
   TROUPE_CUDA_PROPAGATE(directs_.free_ended());
   std::vector<std::byte> contribution;
   TROUPE_CUDA_PROPAGATE(services_.count_memory("small collectives", [&]() -> Result<void> {
-    auto made = its->contribute(place.rank, place.size);
+    auto made = its->contribute(place.rank, place.size, [&] { return is_given_up(place); });
     if (!made.ok()) return made.error();
     contribution = std::move(*made);
     return {};
@@ -345,6 +345,7 @@ void Collective::drop(std::uint32_t communicator) {
 }
 
 void Collective::abort() {
+  note_abort();
   for (const auto& communicator : communicators()) communicator->abort();
 }
 

@@ -189,7 +189,8 @@ Communicator::~Communicator() {
   if (!ended) log::warn("engine", "{} communicators are still being given up", shared_->background);
 }
 
-Result<std::vector<std::byte>> Communicator::contribute(int rank, int size) {
+Result<std::vector<std::byte>> Communicator::contribute(int rank, int size,
+                                                        const std::function<bool()>& given_up) {
   Contributed given;
   if (rank % kRanksPerRoot == 0) {
     TROUPE_CUDA_TRY(ncclGetUniqueId(&given.id));
@@ -207,6 +208,8 @@ Result<std::vector<std::byte>> Communicator::contribute(int rank, int size) {
   }
   {
     const std::lock_guard lock(shared_->state);
+    if (given_up && given_up())
+      return Error{Errc::peer_lost, 0, "the communicator was given up before it was formed"};
     shared_->offered = std::move(offered);
   }
   const auto* bytes = reinterpret_cast<const std::byte*>(&given);

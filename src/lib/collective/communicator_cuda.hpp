@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,8 +65,10 @@ class Communicator {
   /// Helper thread.
   static Result<void> rehearse(int device);
   /// This rank's contribution to a communicator of so many: a unique id on every kRanksPerRoot-th
-  /// rank, and how to reach its memory for small collectives. Helper thread.
-  Result<std::vector<std::byte>> contribute(int rank, int size);
+  /// rank, and how to reach its memory for small collectives. Helper thread. Errors: peer_lost if
+  /// `given_up` answers true at its end; the driver's, NCCL's.
+  Result<std::vector<std::byte>> contribute(int rank, int size,
+                                            const std::function<bool()>& given_up = nullptr);
   /// Forms the communicator, connects it with a small all-reduce. A contribution may be empty: then
   /// it has no unique id, and the communicator no direct way. Helper thread; blocks until done or
   /// aborted. Errors: peer_lost if aborted, invalid, device_lost if too many earlier attempts are
