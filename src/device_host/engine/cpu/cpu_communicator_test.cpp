@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -135,6 +137,21 @@ TEST(CommunicatorEnd, AbortUnblocksConnect) {
   }
   world.connect();
   expect_sum_works(world);
+}
+
+TEST(CommunicatorEnd, AContributionThatComesTooLateIsRefused) {
+  Rig rig;
+  auto& collectives = rig.engine->collectives();
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const auto before = descriptors();
+  const Place place{0, 2, 5, collectives.aborts()};
+  collectives.abort();
+  EXPECT_EQ(collectives.contribute(place).code(), Errc::peer_lost);
+  EXPECT_EQ(descriptors(), before) << "nobody would ever close what it has left";
+  EXPECT_TRUE(collectives.contribute({0, 2, 5, collectives.aborts()}).ok());
 }
 
 TEST(CommunicatorEnd, StrangersAtThePortDoNoHarm) {
