@@ -62,9 +62,9 @@ class ColouredOperator {
   /// `halo`: what `level.foreign` has belongs to it.
   void forward_again(Level& level, const RowsOfColour& colour, bool halo, const GpuRef<double>& r,
                      const GpuRef<double>& z);
-  /// What is in `outgoing` into the halo of others.
+  /// Sends `outgoing` to the neighbours, and receives theirs into `halo`.
   void exchange(Level& level);
-  /// Of rows with a halo, from `begin` on.
+  /// Adds up what the halo contributes to rows, of those that have one from number `begin` on.
   void sum_foreign(Level& level, std::int32_t begin);
   template <class... Arguments>
   void launch(const Kernel& kernel, const LaunchOptions& how, const Arguments&... arguments) const {

@@ -7,7 +7,7 @@
 namespace troupe::cg {
 namespace {
 
-// What runs in the timed sets. Every sum has an order of its own: no atomics. Matrix entries are
+// The kernels of the timed sets. Every sum has an order of its own: no atomics. Matrix entries are
 // read once in a step, and leave the cache first. `Offset` is what columns are stored in: that of
 // entry k is base[k / 32] + offset[k].
 constexpr auto kSource = R"(
@@ -90,7 +90,7 @@ __global__ void restrict_residual(Colour c, const double* value, const int* base
   const double own = diagonal[row] * z[row] + sum(value, base, offset, place(c, row), 0, c.lower, z);
   coarse_r[coarse_row[row - c.first]] = r[row] - own;
 }
-// What the halo contributes there: of rows [begin, end) of those that have one.
+// Subtracts what the halo contributes there, for rows [begin, end) of those that have one.
 __global__ void less_foreign(int begin, int end, int first, const int* rows, const double* foreign,
                              const int* coarse_row, double* coarse_r) {
   const int i = begin + element();
@@ -138,7 +138,7 @@ __global__ void backward_again(Colour c, const double* value, const int* base, c
   z[row] = (rest[row - c.first] - all) / diagonal[row];
 }
 
-// What others need of x; with the correction.
+// Gathers the rows of x that others need; gather_lifted adds the correction to them.
 __global__ void gather(int count, const int* rows, const double* x, double* out) {
   const int i = element();
   if (i < count) out[i] = x[rows[i]];
@@ -150,7 +150,7 @@ __global__ void gather_lifted(int count, int last, const int* rows, const double
   const int row = rows[i];
   out[i] = x[row] + (row < last ? 0.0 : correction[row - last]);
 }
-// Of rows [begin, end) of the `all` that have a halo: entry k of row i is element k all + i.
+// A row's sum over the halo. Of the `all` rows that have one, entry k of row i is element k all + i.
 __device__ double foreign_sum(int all, int i, const int* counts, const double* value, const int* column,
                               const double* halo) {
   double sum = 0;

@@ -44,7 +44,8 @@ class HpcgKernels {
   // Its rows in the order of colours.
   Kernel count_rows, number_rows, measure, fill_own, find_bases, list_boundary, fill_foreign;
   Kernel renumber, match_coarse, permute, exaggerate, randomise;
-  // Of products and cycles those that read the matrix, by how it stores columns: see ColouredGrid.
+  /// The kernels of products and cycles that read the matrix. There is a set for each way in which
+  /// it stores columns: see ColouredGrid.
   struct OfMatrix {
     Kernel fill_offsets, multiply, forward, backward, restrict_residual, forward_again,
         backward_again;

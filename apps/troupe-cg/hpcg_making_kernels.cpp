@@ -82,7 +82,7 @@ __global__ void make_entries(Box box, i64 rows, const Index* begin, Index* colum
     value[k] = other == first + low ? 26.0 : -1.0;
   }
 }
-// What it is between these and other ranks' points.
+// The entries between a rank's own points and those of other ranks.
 template <class Index>
 __global__ void make_foreign(Box box, i64 rows, Index* begin, Index* column, double* value) {
   const i64 row = element();

@@ -40,13 +40,13 @@ class Multigrid {
     }
   }
 
-  /// What is on the device of a grid.
+  /// A grid whose matrix is on the device already.
   struct Part {
     DistributedMatrix<T, I>* matrix = nullptr;  ///< in CSR; outlives the Multigrid
     GpuRef<T> diagonal;
     GpuRef<I> fine;  ///< where its points are in the finer grid; empty for the finest
   };
-  /// Of grids that are on the device already, the finest first.
+  /// Takes such grids, the finest first.
   Multigrid(Runtime& runtime, std::vector<Part> parts) : device_(&runtime.device()) {
     for (auto& part : parts) add(std::move(part));
   }

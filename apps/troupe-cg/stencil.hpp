@@ -70,9 +70,9 @@ struct StencilBox {
   std::int64_t halo[27];            ///< where in the halo vector the points of each direction begin
 };
 
-/// What the ranks exchange for a product, without the matrix: `box.halo` and `halo` are what
-/// make_stencil_problem() has. `gather` are the local old rows that others need: for the rank of
-/// halo[i] those from halo[i].receive_offset on, as many as come from it.
+/// The lists by which ranks exchange for a product. `box.halo` and `halo` are those of
+/// make_stencil_problem(), which makes the matrix too. `gather` are the local old rows that others
+/// need: for the rank of halo[i] those from halo[i].receive_offset on, as many as come from it.
 struct StencilExchange {
   StencilBox box{};
   std::vector<Neighbour> halo;
@@ -95,10 +95,10 @@ StencilExchange stencil_exchange(const StencilOptions& options);
 /// The blocks of the coarser grid: each point belongs to the rank that owns it in the fine grid.
 [[nodiscard]] RowBlocks coarser_blocks(const StencilOptions& fine, const RowBlocks& blocks);
 /// One of eight colours for a global row: points of a box that are neighbours have different ones.
-/// Those of the coarser grid have the last one. A symmetric sweep ends with the first colour, which
-/// leaves a residual of 0 there; at these points it would leave nothing to correct. Of all orders
-/// with these last the ten that served HPCG best with 32^3 points were tried with 64^3: this is the
-/// best of them.
+/// The points of the coarser grid have the last colour. A symmetric sweep ends with the first one
+/// and leaves a residual of 0 there: if the coarser grid had these points, it would have nothing to
+/// correct. All orders with its points last were tried for HPCG with 32^3 points, and the best ten
+/// of them with 64^3; this one is the best.
 [[nodiscard]] std::int32_t colour(const StencilOptions& grid, std::int64_t row) noexcept;
 
 }  // namespace troupe::cg

@@ -15,9 +15,9 @@
 #                              Gloo in the halves of lib/collective/ only. Of device_host/ the halves NAME_cpu.cpp include
 #                              engine/cpu/library.hpp, *_cuda.cpp and *_cuda.hpp engine/cuda/library.hpp and
 #                              stream_memory.hpp, those of lib/collective/ engine/collective_half.hpp and
-#                              engine/cuda/peer_memory.hpp beside it, kernels engine/cuda/launch.hpp and launch.cuh, everything else nothing; but what looks at products
-#                              (engine/product_*.hpp, cpu/await.hpp, cpu/spoil.hpp, cuda/stored.cuh). Neither tower includes
-#                              anything of it (NAME_test.cpp and NAME_samples.cpp are tests, and free)
+#                              engine/cuda/peer_memory.hpp beside it, kernels engine/cuda/launch.hpp and launch.cuh,
+#                              everything else nothing; but what looks at products (engine/product_*.hpp, cpu/await.hpp,
+#                              cpu/spoil.hpp, cuda/stored.cuh). Neither tower includes anything of it (NAME_test.cpp and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/keeper/                src/common/ and MPI
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
