@@ -55,7 +55,8 @@ void HazardTracker::collect(const Operand& operand, Access access, Waits& waits)
   }
 }
 
-void HazardTracker::record(const Operand& operand, Access access, Queue queue, Sequence sequence) {
+void HazardTracker::record(const Operand& operand, Access access, Queue queue, Sequence sequence,
+                           const Places& completed) {
   if (operand.bytes == 0) return;
   if (auto* const segment = met(operand)) return note(*segment, access, queue, sequence);
   auto& segments = regions_[operand.region];
@@ -79,8 +80,26 @@ void HazardTracker::record(const Operand& operand, Access access, Queue queue, S
       const auto gap_end = it == segments.end() ? end : std::min(end, it->first);
       it = segments.emplace(at, Segment{gap_end, queue, 0, {}}).first;
     }
-    it->second.readers.raise(queue.index(), sequence);
-    at = it->second.end;
+    auto& segment = it->second;
+    if (segment.writer <= completed[segment.writer_queue.index()]) segment.writer = 0;
+    segment.readers.drop(completed);
+    segment.readers.raise(queue.index(), sequence);
+    at = segment.end;
+  }
+  join(segments, begin, end);
+}
+
+void HazardTracker::join(Segments& segments, std::uint64_t begin, std::uint64_t end) {
+  auto it = segments.lower_bound(begin);
+  if (it != segments.begin()) --it;
+  for (auto next = std::next(it); next != segments.end() && next->first <= end;) {
+    if (it->second.end == next->first && it->second.is_like(next->second)) {
+      it->second.end = next->second.end;
+      next = segments.erase(next);
+      recent_ = {};
+    } else {
+      it = next++;
+    }
   }
 }
 

@@ -283,6 +283,31 @@ TEST(Hazards, AWriteIntoTheMiddleSplitsARange) {
   EXPECT_EQ(tracker.size(), 3u) << "what lies within is replaced";
 }
 
+TEST(Hazards, SmallReadsLeaveNothingBehindOneOfAllOfThem) {
+  HazardTracker tracker;
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    tracker.record(range(1, 8 * i, 8), Access::read, kFirst, i + 1);
+  EXPECT_EQ(tracker.size(), 1000u);
+  tracker.record(range(1, 0, 8000), Access::read, kFirst, 1001);
+  EXPECT_EQ(tracker.size(), 1u);
+  Waits waits;
+  tracker.collect(range(1, 4000, 8), Access::write, waits);
+  EXPECT_EQ(waits[Queue(kFirst).index()], 1001u);
+}
+
+TEST(Hazards, WhatIsDoneKeepsNoRangesApart) {
+  HazardTracker tracker;
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    tracker.record(range(1, 8 * i, 8), Access::write, kFirst, i + 1);
+  Places completed{};
+  completed[Queue(kFirst).index()] = 999;
+  tracker.record(range(1, 0, 8000), Access::read, kSecond, 1, completed);
+  EXPECT_EQ(tracker.size(), 2u) << "the last write is under way";
+  Waits waits;
+  tracker.collect(range(1, 7990, 10), Access::read, waits);
+  EXPECT_EQ(waits[Queue(kFirst).index()], 1000u);
+}
+
 TEST(Hazards, ForgetKeepsWhatIsNotDone) {
   HazardTracker tracker;
   tracker.record(range(1, 0, 10), Access::write, kFirst, 1);

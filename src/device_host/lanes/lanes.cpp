@@ -35,7 +35,8 @@ Sequence Lanes::queued(std::span<const OperandUse> operands, Queue queue, const 
   auto& state = at(queue);
   const auto sequence = ++state.issued;
   if (peers && state.first_for_peers == 0) state.first_for_peers = sequence;
-  for (const auto& use : operands) hazards_.record(*use.range, use.access, queue, sequence);
+  for (const auto& use : operands)
+    hazards_.record(*use.range, use.access, queue, sequence, completed_);
   return sequence;
 }
 
@@ -67,12 +68,13 @@ std::optional<Queue> Lanes::spread(Lane lane, const Waits& waits) const {
 
 void Lanes::complete(Queue queue, Sequence sequence) {
   auto& done = completed_[queue.index()];
+  if (sequence > done) done_since_forget_ += sequence - done;
   done = std::max(done, sequence);
   // Behind one that waits for peers all do: nothing else takes the queue meanwhile.
   if (done >= at(queue).issued) at(queue).first_for_peers = 0;
-  if (--forget_countdown_ == 0) {
+  if (done_since_forget_ >= kForgetAbove) {
     hazards_.forget(completed_);
-    forget_countdown_ = kForgetAbove;
+    done_since_forget_ = 0;
   }
 }
 

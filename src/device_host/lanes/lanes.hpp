@@ -69,8 +69,8 @@ class Lanes {
     Sequence first_for_peers = 0;  ///< of those that wait for peers; 0: none does
     Places waited{};               ///< per other queue, up to where this one waits already
   };
-  static constexpr std::size_t kForgetAbove =
-      4096;  ///< completions before the traces of what is done are dropped
+  /// Commands that are done before their traces are dropped.
+  static constexpr Sequence kForgetAbove = 4096;
 
   [[nodiscard]] QueueState& at(Queue queue) { return queues_[queue.index()]; }
   [[nodiscard]] const QueueState& at(Queue queue) const { return queues_[queue.index()]; }
@@ -79,7 +79,7 @@ class Lanes {
   Places completed_{};
   std::optional<Lane> sides_of_;
   HazardTracker hazards_;
-  std::size_t forget_countdown_ = kForgetAbove;
+  Sequence done_since_forget_ = 0;
 };
 
 }  // namespace troupe::host

@@ -48,6 +48,11 @@ class Waits {
     });
   }
 
+  friend bool operator==(const Waits& a, const Waits& b) noexcept {
+    return a.present_ == b.present_ &&
+           !a.any_of([&b](std::size_t queue, Sequence place) { return place != b.places_[queue]; });
+  }
+
   /// `visit(queue, place)`
   template <class Visit>
   void for_each(Visit&& visit) const {
