@@ -10,6 +10,7 @@
 #include <troupe/ids.hpp>
 #include <troupe/lib/collective.hpp>
 #include <troupe/lib/submit.hpp>
+#include <troupe/mapped_ref.hpp>
 
 namespace troupe {
 
@@ -204,6 +205,29 @@ class Collectives {
     return exchange(std::span<const Transfer<T>>(sends), std::span<const Transfer<T>>(receives));
   }
 
+  /// Moves nothing, and orders what ranks do with one another's memory. When it ends, all that was
+  /// submitted before it has ended on each rank, as far as it writes a range that this rank names
+  /// of its own memory, or reads one that it names of others'; what is submitted later waits for
+  /// it in the same way:
+  ///
+  ///     device.fill(x, 1.0f);
+  ///     world.device_barrier({x, theirs});   // every x is filled: now each may read another's
+  ///     device.copy(theirs, y);
+  ///     world.device_barrier({x, theirs});   // all have read: each may write x again
+  ///
+  /// Not in a bundle. Errors: those of a collective; stale (a mapping of an epoch that has ended).
+  Future<void> device_barrier(const std::vector<BarrierRange>& ranges);
+  /// A buffer of each rank, mapped: in rank order, this rank's own among them. Host collectives:
+  /// all ranks call it, from the program's thread, with buffers of one dtype and of any lengths.
+  /// Throws CollectiveException on all of them if one cannot map another's: unsupported (as
+  /// World::map), stale, world_reformed.
+  template <Element T>
+  [[nodiscard]] std::vector<MappedRef<T>> map_all(const GpuRef<T>& mine) {
+    std::vector<MappedRef<T>> all;
+    for (auto& range : map_ranges(mine.token(), dtype_of<T>)) all.emplace_back(std::move(range));
+    return all;
+  }
+
   /// Collectives that are called on it become one operation, which is submitted as such: see
   /// Bundle.
   [[nodiscard]] Bundle bundle() const;
@@ -311,6 +335,7 @@ class Collectives {
   Future<void> mismatched_parts(std::int64_t length, std::size_t parts);
   /// Where messages go.
   detail::Submitter& messages();
+  [[nodiscard]] std::vector<detail::MappedRange> map_ranges(const GpuToken& mine, DType dtype);
   void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   std::vector<std::vector<std::byte>> host_all_to_all(
       const std::vector<std::vector<std::byte>>& outgoing);

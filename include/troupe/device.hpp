@@ -15,6 +15,7 @@
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/submit.hpp>
+#include <troupe/mapped_ref.hpp>
 
 namespace troupe {
 
@@ -51,6 +52,13 @@ struct PinnedAllocation {
   Operand where;
 };
 }  // namespace detail
+
+/// Runs of elements that Device::copy_rows copies: the rows of a matrix, say, out of a larger one.
+struct RowCopy {
+  std::int64_t rows = 0, length = 0;  ///< how many, of how many elements each
+  /// From the start of a row to that of the next, in elements; 0: they lie without gaps.
+  std::int64_t source_leading = 0, destination_leading = 0;
+};
 
 /// What has taken so much of a device's memory: "slabs" (where buffers lie), "context",
 /// "communicator", a library by its name, "workspaces", "standby", "free".
@@ -118,6 +126,27 @@ class Device {
   Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) const {
     return detail::submit(submitter(),
                           memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
+  }
+  /// The same from memory of another rank.
+  template <Element T>
+  Future<void> copy(const MappedRef<T>& source, const GpuRef<T>& destination) const {
+    return read_mapped(source.range(),
+                       memory::Copy{dtype_of<T>, source.range().where, destination.operand()});
+  }
+  /// Copies rows that lie apart, from the start of `source` to that of `destination`; between rows
+  /// the destination is left as it is. Errors: invalid (a leading dimension is smaller than the
+  /// length; a row lies beyond the end).
+  template <Element T>
+  Future<void> copy_rows(const GpuRef<T>& source, const GpuRef<T>& destination,
+                         const RowCopy& rows) const {
+    return detail::submit(submitter(),
+                          copy_of_rows(dtype_of<T>, source.operand(), destination.operand(), rows));
+  }
+  template <Element T>
+  Future<void> copy_rows(const MappedRef<T>& source, const GpuRef<T>& destination,
+                         const RowCopy& rows) const {
+    return read_mapped(source.range(), copy_of_rows(dtype_of<T>, source.range().where,
+                                                    destination.operand(), rows));
   }
   /// Copies the first destination.length() elements of `source`, which must not change until the
   /// future resolves.
@@ -245,8 +274,8 @@ class Device {
   [[nodiscard]] Preparing prepare() const { return Preparing(preparer()); }
 
   /// Calls `calls`, whose submissions to this device, from this thread, are recorded instead of
-  /// being run: <troupe/sequence.hpp> says more. What moves memory to or from the host or other
-  /// ranks, gives a value, or may block, cannot be recorded. Throws Exception: unsupported, with
+  /// being run: <troupe/sequence.hpp> says more. What moves memory to or from the host, or by
+  /// tokens, gives a value, or may block, cannot be recorded. Throws Exception: unsupported, with
   /// the name of what cannot be; invalid if nothing was submitted; what a call was refused for;
   /// what `calls` throws.
   [[nodiscard]] Sequence record(const std::function<void()>& calls) const;
@@ -308,6 +337,26 @@ class Device {
 
  private:
   [[nodiscard]] detail::Submitter& preparer() const;
+  static memory::CopyRows copy_of_rows(DType dtype, const Operand& source,
+                                       const Operand& destination, const RowCopy& rows) noexcept {
+    const auto leading = [&rows](std::int64_t given) {
+      return given != 0 ? given : std::max<std::int64_t>(1, rows.length);
+    };
+    return {dtype,
+            rows.length,
+            rows.rows,
+            leading(rows.source_leading),
+            leading(rows.destination_leading),
+            source,
+            destination};
+  }
+  template <Operation Op>
+  Future<void> read_mapped(const detail::MappedRange& source, const Op& op) const {
+    return read_mapped(source, info_of<Op>, std::as_bytes(std::span(&op, 1)));
+  }
+  /// Submits an operation that reads `source`, in the epoch of its mapping. Errors: stale.
+  Future<void> read_mapped(const detail::MappedRange& source, const OperationInfo& info,
+                           std::span<const std::byte> op) const;
   Future<void> too_short(const char* what, std::size_t has, std::int64_t needed) const;
   Future<void> wrong_upload(std::size_t source, std::int64_t destination,
                             const std::source_location& where) const;

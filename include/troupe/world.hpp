@@ -123,6 +123,14 @@ class World : public Collectives {
   }
   /// Keeps the token's buffer alive; see TokenLease.
   Future<TokenLease> hold(const GpuToken& token);
+  /// What the token names, for this rank's commands to read where it is; its owner keeps it
+  /// meanwhile. See MappedRef. Errors: unsupported (its rank is on another host, its GPU cannot be
+  /// reached, --token-path is network or nccl), stale, invalid, peer_lost, world_reformed.
+  template <Element T>
+  Future<MappedRef<T>> map(const GpuToken& token) {
+    return detail::then_at_once(map_range(token, dtype_of<T>),
+                                [](const auto& range) { return MappedRef<T>(range); });
+  }
   /// The device of a rank, for library calls on buffers that live there.
   [[nodiscard]] RemoteDevice device(Rank rank);
 
@@ -247,6 +255,7 @@ class World : public Collectives {
   static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
   Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
   Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);
+  Future<detail::MappedRange> map_range(const GpuToken& token, DType dtype);
   /// The rank in the job of a rank of the world; -1: there is none.
   [[nodiscard]] int known_job_rank(Rank rank) const;
   Result<void> publish_actor(const std::string& name,

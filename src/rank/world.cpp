@@ -79,6 +79,9 @@ Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken
 Future<TokenLease> World::hold(const GpuToken& token) {
   return core_->tokens().hold(token);
 }
+Future<detail::MappedRange> World::map_range(const GpuToken& token, DType dtype) {
+  return core_->tokens().map(token, dtype);
+}
 int World::known_job_rank(Rank rank) const {
   const auto& ranks = core_->members().ranks();
   const bool known = rank.value >= 0 && static_cast<std::size_t>(rank.value) < ranks.size();

@@ -43,6 +43,8 @@ void call_what_differs(Context& c) {
                     {"rank 1: collective.broadcast of 64 f64, root 1", "root 0"});
   expect_difference(odd ? world.broadcast(a, Rank(0)) : world.all_reduce(a, ReduceOp::sum),
                     {"rank 1: collective.broadcast", "collective.all_reduce"});
+  expect_difference(odd ? world.device_barrier({a}) : world.all_reduce(a, ReduceOp::sum),
+                    {"rank 1: collective.barrier", "collective.all_reduce"});
   c.expect_equal(c.device().take_error().code(), Errc::invalid, "take_error() has not heard of it");
 }
 

@@ -76,6 +76,10 @@ double error_of(const std::vector<E>& is, const std::vector<E>& wanted, double s
   return worst / (scale * static_cast<double>(std::numeric_limits<RealOf<E>>::epsilon()));
 }
 
+bool on_one_host(Context& c) {
+  return c.world().local_size() == c.world().size();
+}
+
 template <class E>
 void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std::string& of_grid) {
   using T = RealOf<E>;
@@ -90,6 +94,9 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
   const auto spectrum = transform_of(whole, n);
   const auto elements = static_cast<double>(volume(n));
   Pfft3<E> plan(c.device(), grid, n, pieces);
+  const bool slabs = grid.rows() > 1 && grid.columns() == 1,
+             maps = c.runtime().config().text("token-path") != "network";
+  c.expect_equal(plan.reads_others(), slabs && maps && on_one_host(c), what + ": the way of slabs");
   const auto boxes =
       c.ranks().gather_values(std::array{plan.space_box().volume(), plan.spectrum_box().volume()});
   std::array<std::int64_t, 2> sums{};

@@ -113,6 +113,14 @@ TEST(ForeignMemory, IsMappedReadAndMappedAgainIntoTheNextHost) {
                 .wait()
                 .code(),
             Errc::peer_lost);
+
+  // Nobody writes another rank's memory: the device host takes such a command for a corrupt one.
+  EXPECT_EQ(
+      detail::submit(reader.core().port().deliveries(), memory::Fill{DType::f64, kLength, {}, from})
+          .wait()
+          .code(),
+      Errc::device_lost);
+  EXPECT_EQ(owner.device().download(source), std::vector<double>(kLength, 4.0));
   reader.core().tell(rank_process::device_message::DropRegion{region});
   EXPECT_TRUE(eventually([&] {
     if (!destination.valid()) destination.renew();  // the kill may have struck late

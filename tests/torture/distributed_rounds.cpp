@@ -9,7 +9,7 @@
 #include "runner.hpp"
 
 // Rounds in which all ranks multiply matrices and transform arrays that are spread over a grid of
-// them, in steps of World::run, with faults in between.
+// them, and read one another's memory, in steps of World::run, with faults in between.
 
 namespace troupe::torture {
 namespace {
@@ -114,6 +114,73 @@ class Product final : public Deed {
   Pgemm<T> plan_;
 };
 
+/// Rows of integers that go from rank to rank, each reading the next one's memory: after as many
+/// steps as there are ranks each has its own again.
+class GoingRound final : public Deed {
+ public:
+  GoingRound(Random& random, Device& device, Grid& grid)
+      : device_(device),
+        ranks_(grid.ranks()),
+        rows_(random.between(1, 40)),
+        length_(random.between(1, 300)),
+        leading_(length_ + random.below(20)),
+        seed_(random.next()),
+        mine_(device.alloc<std::int64_t>(rows_ * leading_)),
+        come_(device.alloc<std::int64_t>(rows_ * length_)) {
+    device.upload<std::int64_t>(of(ranks_.rank()), come_);
+    device.fill(mine_, std::int64_t{-1});
+    put_back().get();
+  }
+
+  void add_to(Checkpoint& state) override {
+    state.add("going round", mine_);
+    state.add_scratch(come_);
+  }
+  void step() override {
+    const auto next = static_cast<std::size_t>((ranks_.rank() + 1) % ranks_.size());
+    if (all_.empty() || !all_[next].valid()) all_ = ranks_.map_all(mine_);
+    const auto& theirs = all_[next];
+    ranks_.device_barrier({mine_, theirs});
+    device_.copy_rows(theirs, come_,
+                      {.rows = rows_, .length = length_, .source_leading = leading_});
+    ranks_.device_barrier({mine_, theirs});
+    put_back();
+  }
+  std::string damage(std::int64_t steps) override {
+    const auto is = device_.download(mine_);
+    const auto wanted = of(static_cast<int>((ranks_.rank() + steps) % ranks_.size()));
+    for (std::int64_t i = 0; i < rows_ * leading_; ++i) {
+      const auto row = i / leading_, column = i % leading_;
+      const auto its =
+          column < length_ ? wanted[static_cast<std::size_t>(row * length_ + column)] : -1;
+      if (is[static_cast<std::size_t>(i)] != its)
+        return fmt::format("row {}, element {} of {} rows of {} that went round", row, column,
+                           rows_, length_);
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> of(int rank) const {
+    Random random(derive(seed_, static_cast<std::uint64_t>(rank)));
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < rows_ * length_; ++i)
+      values.push_back(random.between(0, std::int64_t{1} << 40));
+    return values;
+  }
+  Future<void> put_back() {
+    return device_.copy_rows(come_, mine_,
+                             {.rows = rows_, .length = length_, .destination_leading = leading_});
+  }
+
+  Device& device_;
+  Collectives& ranks_;
+  const std::int64_t rows_, length_, leading_;
+  const std::uint64_t seed_;
+  GpuRef<std::int64_t> mine_, come_;
+  std::vector<MappedRef<std::int64_t>> all_;
+};
+
 /// There and back, which multiplies by the number of elements: divided by it, it is what it was.
 template <class E>
 class Transform final : public Deed {
@@ -200,6 +267,8 @@ class Transform final : public Deed {
   std::vector<Wide> whole_;
 };
 
+constexpr std::int64_t kDeeds = 3;  ///< of a step, at most
+
 template <template <class> class Kind>
 std::unique_ptr<Deed> deed_of(Random& random, Device& device, Grid& grid) {
   switch (random.below(4)) {
@@ -215,6 +284,8 @@ std::unique_ptr<Deed> deed_of(Random& random, Device& device, Grid& grid) {
 void Runner::play_distributed(const Round& round) {
   Random random(derive(program_->seed, round_));
   const std::int64_t steps = round.special, every = random.between(1, 6);
+  const auto path = runtime_.config().text("token-path");
+  const bool maps = path != "network" && path != "nccl" && world_.local_size() == ranks_;
   std::vector<int> divisors;
   for (int rows = 1; rows <= ranks_; ++rows) {
     if (ranks_ % rows == 0) divisors.push_back(rows);
@@ -223,13 +294,16 @@ void Runner::play_distributed(const Round& round) {
   // Where faults strike: a step, before which of its deeds, and on which rank.
   std::set<std::array<std::int64_t, 3>> strikes;
   for (auto left = program_->stormy ? random.between(1, 3) : 0; left > 0; --left)
-    strikes.insert({random.below(steps), random.below(3), random.below(ranks_)});
+    strikes.insert({random.below(steps), random.below(kDeeds + 1), random.below(ranks_)});
   {
     Grid grid(world_, rows, ranks_ / rows);
     const auto product = deed_of<Product>(random, device_, grid);
     const auto transform = deed_of<Transform>(random, device_, grid);
+    const auto going_round = maps ? std::make_unique<GoingRound>(random, device_, grid) : nullptr;
+    std::vector<Deed*> deeds{product.get(), transform.get()};
+    if (going_round) deeds.push_back(going_round.get());
     Checkpoint state(device_);
-    product->add_to(state), transform->add_to(state);
+    for (auto* deed : deeds) deed->add_to(state);
     world_.barrier();
     const auto strike = [&](std::int64_t step, std::int64_t deed) {
       if (strikes.erase({step, deed, rank_}) != 0) (void)device_.inject(memory::FaultKind::kill);
@@ -238,21 +312,21 @@ void Runner::play_distributed(const Round& round) {
       world_.run(state,
                  [&](std::int64_t step) {
                    account_.advance();
-                   account_.count_operations(2);
-                   strike(step, 0);
-                   product->step();
-                   strike(step, 1);
-                   transform->step();
-                   strike(step, 2);
+                   account_.count_operations(std::ssize(deeds));
+                   for (std::size_t i = 0; i < deeds.size(); ++i) {
+                     strike(step, static_cast<std::int64_t>(i));
+                     deeds[i]->step();
+                   }
+                   strike(step, kDeeds);
                    return step + 1 == steps ? Step::done : Step::again;
                  },
                  {.commit_every = every, .save = SaveOptions{}});
     } catch (const Exception& e) {
       if (e.code() == Errc::budget_exhausted || e.code() == Errc::device_failed) throw;
-      throw Finding(std::string("run() of products and transforms fails: ") + e.what());
+      throw Finding(std::string("run() of products, transforms and reads fails: ") + e.what());
     }
     if (stormy_) settle();
-    for (auto* deed : {product.get(), transform.get()}) {
+    for (auto* deed : deeds) {
       if (const auto wrong = deed->damage(steps); !wrong.empty())
         throw Finding(fmt::format("WRONG CONTENTS: {} after {} steps on {} x {} ranks", wrong,
                                   steps, rows, ranks_ / rows));

@@ -32,9 +32,11 @@ struct Box {
 /// may be empty.
 ///
 /// It owns the buffers of both sides and two, of slabs of real arrays three, of the size of the
-/// larger one. Slabs exchange data
-/// once, among the ranks of a column, pencils a second time among those of a row. One thread at a
-/// time. E, the elements in space: float, double and their complex types.
+/// larger one. Slabs exchange data once, among the ranks of a column, pencils a second time among
+/// those of a row. Where all ranks of a column can map one another's memory (Collectives::map_all),
+/// slabs send no messages: each rank reads what it needs from where it lies in the others' memory
+/// to where it belongs, piece by piece, while other pieces are transformed. One thread at a time.
+/// E, the elements in space: float, double and their complex types.
 template <FieldElement E>
 class Pfft3 {
  public:
@@ -45,7 +47,7 @@ class Pfft3 {
 
   /// All ranks of the grid call it, with the same extents, each 1 to 2^31 - 1 and their product at
   /// most 2^48. Throws CollectiveException on all of them: invalid, out_of_memory.
-  /// `pieces`: slabs are exchanged in so many, up to kMostPieces, one while the next is
+  /// `pieces`: slabs are exchanged in so many, up to kMostPieces, one while another is
   /// transformed; 0: as many as their size suggests.
   Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces = 0);
   Pfft3(const Pfft3&) = delete;
@@ -61,14 +63,18 @@ class Pfft3 {
   // Collectives of the whole grid, in program order with others; all ranks call the same. May be
   // called within World::run. A sequence has one communicator: they can be part of one on a grid of
   // one row or one column, and are to be recorded anew after a fault. The source is left as it is.
-  // A destination that was lost with a device host becomes valid. The future is that of all of this
-  // rank's part. Errors: stale, on all ranks alike and with nothing launched (the grid has lost
-  // ranks); then those of the transforms and exchanges.
+  // A destination that was lost with a device host becomes valid. The first call in an epoch agrees
+  // on how slabs go, by host collectives, and so belongs to the program's thread. The future is
+  // that of all of this rank's part. Errors: stale, on all ranks alike and with nothing launched
+  // (the grid has lost ranks); then those of the transforms and exchanges.
 
   /// spectrum = the transform of space
   Future<void> forward();
   /// space = the inverse transform of spectrum
   Future<void> inverse();
+
+  /// True if slabs go by reads of the other ranks' memory in this epoch; false: by messages.
+  [[nodiscard]] bool reads_others() const noexcept { return !mapped_.empty(); }
 
   /// Names the buffers between the two sides as scratch of a run whose steps transform: a rehearsal
   /// (--rehearse) wants to know of all that a step writes. The plan must outlive the checkpoint.
@@ -88,7 +94,10 @@ class Pfft3 {
   static std::vector<std::int64_t> lengths(const Parts& parts, std::int64_t each);
 
   [[nodiscard]] Result<void> allocate();
-  /// Checks the grid, and makes valid what is written first. Errors: stale.
+  [[nodiscard]] int pieces_by_size(std::int64_t volume) const;
+  /// Agrees with the others on how slabs go in this epoch, unless that is done.
+  void connect();
+  /// Checks the grid, makes valid what is written first, and connects. Errors: stale.
   template <class Ref>
   [[nodiscard]] Result<void> make_ready(Ref& destination);
   /// The first transform, and the last one, which destroys its source if the array is real.
@@ -98,6 +107,19 @@ class Pfft3 {
                   Ends& ends);
   void slabs_forward(Ends& ends);
   void slabs_inverse(Ends& ends);
+  /// A piece of work_[0], of this rank's part of axis 0 and all of axis 1, and of the other ranks,
+  /// goes to the spectrum: by messages, and by reads.
+  void exchange_piece(std::size_t piece, Ends& ends);
+  void read_piece(std::size_t piece, Ends& ends);
+  /// Copies this rank's own part of the pieces to the spectrum.
+  void keep_own(Ends& ends);
+  /// From the spectrum to `whole`, of this rank's part of axis 0 and all of axis 1, piece by piece
+  /// along axis 1.
+  void exchange_spectrum(const GpuRef<Value>& whole, Ends& ends);
+  /// The spectrum to space by way of `whole`, piece by piece along axis 0.
+  void read_spectrum(const GpuRef<Value>& whole, Ends& ends);
+  /// Ends the reads of what is mapped: its owner may write it again.
+  void end_reads(Ends& ends);
   void pencils_forward(Ends& ends);
   void pencils_inverse(Ends& ends);
 
@@ -134,7 +156,9 @@ class Pfft3 {
   Box space_box_, spectrum_box_;
   GpuRef<E> space_;
   GpuRef<Value> spectrum_;
-  std::array<GpuRef<Value>, 3> work_;  ///< the third one for slabs of real arrays
+  std::array<GpuRef<Value>, 3> work_;     ///< the third one for slabs of real arrays
+  std::uint32_t connected_in_ = 0;        ///< the epoch of …
+  std::vector<MappedRef<Value>> mapped_;  ///< work_[0] of all ranks of the column; empty: messages
 };
 
 }  // namespace troupe::distributed

@@ -284,6 +284,27 @@ struct Exchange {
   Result<void> check() const { return {}; }
 };
 
+/// Moves nothing. Ends once all ranks have come to it, and on each of them what was submitted
+/// before on the ranges that it names, which stand in its tail: a range that is read is behind the
+/// writes, one that is written behind the reads as well, and so is what comes later behind the
+/// barrier. Nothing touches the ranges themselves: those of other ranks' memory are written in
+/// name.
+struct Barrier {
+  static constexpr std::string_view kName = "collective.barrier";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
+  static constexpr std::string_view kTail = "range";
+
+  OpDType dtype;  ///< of no meaning
+
+  static constexpr std::array<DeclaredOperand<Barrier>, 0> kOperands{};
+  Result<void> check() const { return {}; }
+  [[nodiscard]] Agreement agreement() const noexcept { return {}; }
+  static std::string describe(const Agreement&) { return "ranges of each rank's own"; }
+  [[nodiscard]] Result<void> check_world(int, int) const { return {}; }
+};
+
 /// Messages of an exchange, as its tail has them.
 constexpr TailOperand sent(const Operand& data, std::uint32_t peer) noexcept {
   return {data, peer, Access::read};

@@ -50,6 +50,29 @@ struct Copy {
   }
 };
 
+/// Copies `rows` runs of `length` elements from device memory, also of another rank, to device
+/// memory. Run i begins i * source_leading elements behind the start of the source and
+/// i * destination_leading behind that of the destination; what lies between is left as it is.
+struct CopyRows {
+  static constexpr std::string_view kName = "memory.copy_rows";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = kComputesRecorded;
+
+  OpDType dtype;
+  std::int64_t length = 0, rows = 0;
+  std::int64_t source_leading = 0, destination_leading = 0;  ///< at least length, and 1
+  Operand source, destination;
+
+  static constexpr std::array kOperands{read("source", &CopyRows::source),
+                                        write("destination", &CopyRows::destination)};
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    const bool gaps = rows > 1 && destination_leading != length;
+    return gaps ? 0 : static_cast<std::uint64_t>(rows * length) * size_of(dtype);
+  }
+};
+
 /// A number that tells contents apart, of any dtype and length: see Device::digest().
 ///
 /// The range is read as words w_0, w_1, … of 8 bytes, the lowest byte first, the last one filled up

@@ -83,7 +83,7 @@ inline constexpr std::uint32_t kPinnedRegion = 0x8000'0000u;
 /// Pinned segments that a new device host does not map by itself have this bit set as well.
 inline constexpr std::uint32_t kApartRegion = 0x4000'0000u;
 /// Slabs of other ranks of this node, mapped for reading: this bit without that of pinned segments.
-/// Only troupe's own transfers name them.
+/// Transfers and MappedRefs name them.
 inline constexpr std::uint32_t kForeignRegion = kApartRegion;
 constexpr bool is_foreign(std::uint32_t region) noexcept {
   return (region & (kPinnedRegion | kForeignRegion)) == kForeignRegion;

@@ -44,6 +44,9 @@ inline constexpr bool kIsPlain =
 /// Appends values to bytes.
 class FieldWriter {
  public:
+  FieldWriter() = default;
+  /// Has room for so many bytes at first.
+  explicit FieldWriter(std::size_t bytes) { bytes_.reserve(bytes); }
   template <class T>
   void put(const T& value) {
     if constexpr (kTravelsBeside<T>) {

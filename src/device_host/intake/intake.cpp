@@ -239,15 +239,16 @@ Step Intake::issue_one(std::span<const std::byte> record, SetAside::Entry* entry
 
 std::optional<Step> Intake::check_mapped() {
   const auto ticket = command_.header().ticket;
-  bool mapped = true, foreign = false;
+  bool mapped = true, foreign = false, allowed = true;
   for (const auto& use : command_.operands()) {
     const bool found = parts_.mappings.reaches(*use.range);
     mapped &= found;
     foreign |= !found && is_foreign(use.range->region);
+    allowed &= Mappings::may_use(command_, use);
   }
-  if (mapped) return std::nullopt;
-  if (more_is_known_()) return Step::blocked;  // its mapping is on the way
-  if (foreign) {  // its owner gave it up, or this host could not map it
+  if (mapped && allowed) return std::nullopt;
+  if (!mapped && more_is_known_()) return Step::blocked;  // its mapping is on the way
+  if (foreign && allowed) {  // its owner gave it up, or this host could not map it
     parts_.core.port.note_taken(ticket);
     return parts_.outcomes.answered(
         ticket, Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});

@@ -4,6 +4,8 @@
 
 #include <troupe/lib/outside.hpp>
 
+#include "device_host/sequences/sequences.hpp"
+
 namespace troupe::host {
 
 namespace to_host = wire::to_host;
@@ -92,9 +94,14 @@ bool Mappings::reaches(const Operand& range) const {
   return range.bytes == 0 || outside::is_outside(range) || addresses_.find(range) != nullptr;
 }
 
+bool Mappings::may_use(const wire::Command& command, const OperandUse& use) {
+  if (use.access == Access::read || !is_foreign(use.range->region)) return true;
+  return names_for_order(command);
+}
+
 Result<void> Mappings::reaches_all(const wire::Command& command) const {
   for (const auto& use : command.operands()) {
-    if (!reaches(*use.range))
+    if (!reaches(*use.range) || !may_use(command, use))
       return Error{Errc::internal, 0,
                    std::string(command.name()) + ": an operand is out of bounds"};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <troupe/lib/collective.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/sequence.hpp>
 
@@ -36,6 +37,10 @@ SequenceCall sequence_call(const wire::Command& command) {
     return {};
   const auto& op = *reinterpret_cast<const sequence::Run*>(command.op());
   return {op.number, op.commands, &op.list, command.parts().data};
+}
+
+bool names_for_order(const wire::Command& command) {
+  return command.as<collective::Barrier>() != nullptr || sequence_call(command).number != 0;
 }
 
 Result<std::shared_ptr<const RecordedSequence>> RecordedSequence::make(

@@ -24,6 +24,9 @@ struct SequenceCall {
 };
 /// number 0: the command runs no sequence.
 SequenceCall sequence_call(const wire::Command& command);
+/// True for one that itself touches nothing of what it names as written: a barrier, and a run of a
+/// sequence, whose commands are looked at one by one.
+bool names_for_order(const wire::Command& command);
 
 /// The commands of a sequence, and which of them wait for which.
 class RecordedSequence {

@@ -44,7 +44,7 @@ Result<std::vector<Bundled>> bundled(const Parts& parts) {
     const auto* const info = find_operation(head.opcode).info;
     const bool known = info != nullptr && info->agreement != nullptr &&
                        info->library() == info_of<Bundle>.library() &&
-                       head.opcode != opcode_of<Bundle>;
+                       info->tail.empty();  // neither a bundle nor a barrier
     if (!known || head.bytes != info->bytes) return bad_bundle("it holds what is no collective");
     if (data.size() < sizeof head + head.bytes) return bad_bundle("it is cut off");
     const auto op = data.subspan(sizeof head, head.bytes);

@@ -180,7 +180,7 @@ std::span<const OperationInfo* const> operations() noexcept {
   static constexpr std::array kAll{
       &info_of<AllReduce>,     &info_of<Reduce>,   &info_of<Broadcast>, &info_of<AllGather>,
       &info_of<ReduceScatter>, &info_of<AllToAll>, &info_of<Exchange>,  &info_of<Gather>,
-      &info_of<Scatter>,       &info_of<Bundle>};
+      &info_of<Scatter>,       &info_of<Bundle>,   &info_of<Barrier>};
   return kAll;
 }
 

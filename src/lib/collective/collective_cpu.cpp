@@ -135,6 +135,14 @@ Work work_of(const collective::Exchange&, const Call& call) {
   };
 }
 
+/// The order is all that matters: a sum that nobody looks at.
+Work work_of(const collective::Barrier&, const Call&) {
+  return [](Communicator& communicator) {
+    std::byte mine{}, sum{};
+    communicator.all_reduce({DType::u8, ReduceOp::sum}, 1, &mine, &sum);
+  };
+}
+
 template <class Op>
 std::pair<std::uint32_t, Work (*)(const std::byte*, const Call&)> bundled_work() {
   return {opcode_of<Op>, [](const std::byte* op, const Call& call) {
@@ -180,7 +188,7 @@ class Collective final
     : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
                     collective::Broadcast, collective::AllGather, collective::ReduceScatter,
                     collective::AllToAll, collective::Exchange, collective::Gather,
-                    collective::Scatter, collective::Bundle> {
+                    collective::Scatter, collective::Bundle, collective::Barrier> {
  public:
   explicit Collective(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;

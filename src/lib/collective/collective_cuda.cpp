@@ -143,11 +143,18 @@ std::vector<Link> links_of(const OperationInfo& info, const std::byte* op, const
   return links;
 }
 
+Communicator::Channels channels_of(std::uint32_t number, bool reproducible) {
+  const bool world = number == 0;
+  const int most = world ? Communicator::kPinnedChannels : Communicator::kGroupChannels;
+  if (reproducible) return Communicator::Channels::exactly(most);
+  return {.most = world ? 0 : most};
+}
+
 class Collective final
     : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
                     collective::Broadcast, collective::AllGather, collective::ReduceScatter,
                     collective::AllToAll, collective::Exchange, collective::Gather,
-                    collective::Scatter, collective::Bundle> {
+                    collective::Scatter, collective::Bundle, collective::Barrier> {
  public:
   explicit Collective(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -187,7 +194,6 @@ class Collective final
   void measure(wire::HostTimes& times) override { launch_times_.begin(times); }
 
  private:
-  [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
   /// The communicator of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
@@ -207,11 +213,13 @@ class Collective final
   Result<void> launch(const collective::Gather& op, const Call& call, const On& on);
   Result<void> launch(const collective::Scatter& op, const Call& call, const On& on);
   Result<void> launch(const collective::Bundle& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Barrier& op, const Call& call, const On& on);
   /// One collective of a bundle.
   template <class... Ops>
   Result<void> launch_bundled(const collective::Bundled& one, const Call& call, const On& on);
 
   Services& services_;
+  DeviceMemory barrier_cell_;  ///< that barriers of NCCL's sum up
   Directs directs_;
   std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Communicator>> communicators_;  ///< by number
@@ -245,6 +253,7 @@ Dependencies Collective::stands_on() const {
 Result<void> Collective::open(Queue) {
   TROUPE_CUDA_TRY(kernels::preload_collective());
   TROUPE_CUDA_TRY(kernels::preload_direct());
+  if (!barrier_cell_) TROUPE_CUDA_TRY(cudaMalloc(barrier_cell_.out(), sizeof(std::uint32_t)));
   return {};
 }
 
@@ -254,18 +263,12 @@ Result<void> Collective::prepare_connect() {
                                 [this] { return Communicator::rehearse(services_.device()); });
 }
 
-Communicator::Channels Collective::channels(std::uint32_t number) const {
-  const bool world = number == 0;
-  const int most = world ? Communicator::kPinnedChannels : Communicator::kGroupChannels;
-  if (services_.reproducible()) return Communicator::Channels::exactly(most);
-  return {.most = world ? 0 : most};
-}
-
 std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& entry = communicators_[number];
   if (!entry) {
-    entry = std::make_shared<Communicator>(services_.device(), channels(number),
+    entry = std::make_shared<Communicator>(services_.device(),
+                                           channels_of(number, services_.reproducible()),
                                            services_.in_process(), &directs_);
   }
   return entry;
@@ -491,10 +494,19 @@ Result<void> Collective::launch(const collective::Bundle&, const Call& call, con
   return launched.ok() ? ended : launched;
 }
 
+Result<void> Collective::launch(const collective::Barrier&, const Call& call, const On& on) {
+  if (on.size == 1) return {};
+  if (on.direct != nullptr) return on.direct->meet_on_device(services_.launch(call.queue()));
+  TROUPE_NCCL_TRY(ncclAllReduce(barrier_cell_.get(), barrier_cell_.get(), 1, ncclUint32, ncclSum,
+                                on.comm, services_.stream(call.queue())));
+  return {};
+}
+
 bool Collective::ends_at_once(const OperationInfo& info, const std::byte* op, const Call& call) {
-  return info.opcode == opcode_of<collective::AllReduce> &&
-         Direct::takes(*reinterpret_cast<const collective::AllReduce*>(op)) &&
-         communicator(call.communicator())->direct() != nullptr;
+  const bool is_small = info.opcode == opcode_of<collective::AllReduce> &&
+                        Direct::takes(*reinterpret_cast<const collective::AllReduce*>(op));
+  if (!is_small && info.opcode != opcode_of<collective::Barrier>) return false;
+  return communicator(call.communicator())->direct() != nullptr;
 }
 
 std::vector<Link> Collective::new_links(const OperationInfo& info, const std::byte* op,

@@ -31,6 +31,8 @@ const Samples kCollectiveSamples{
     collective::Gather{DType::f64, 0, 0, 4, range_in(1), range_in(2)},
     collective::Scatter{DType::f64, 0, 0, 4, range_in(1), range_in(2)},
     bundle_of_two(),
+    Tailed<collective::Barrier>{{DType::u8},
+                                {{range_in(1), 0, Access::read}, {range_in(2), 0, Access::write}}},
     Tailed<collective::Exchange>{{DType::f64},
                                  {{range_in(1), 0, Access::read},
                                   {range_in(2), 1, Access::write},

@@ -98,6 +98,11 @@ Result<void> Direct::queue(const kernels::Launch& launch, const collective::AllR
   });
 }
 
+Result<void> Direct::meet_on_device(const kernels::Launch& launch) const {
+  TROUPE_CUDA_TRY(kernels::meet_directly(launch, ranks_));
+  return {};
+}
+
 void Direct::give_up() noexcept {
   std::atomic_ref(*given_up_).store(1, std::memory_order_release);
 }

@@ -16,9 +16,9 @@
 
 namespace troupe::host::cuda {
 
-/// The way of small all-reduces of a communicator whose ranks share a host, beside NCCL: one kernel
-/// that stores into the memory of the others (see direct_kernels.cuh). NCCL's own take 10 us of the
-/// CPU to enqueue; this one is a launch.
+/// The way of small all-reduces and barriers of a communicator whose ranks share a host, beside
+/// NCCL: one kernel that stores into the memory of the others (see direct_kernels.cuh). NCCL's own
+/// take 10 us of the CPU to enqueue; this one is a launch.
 ///
 /// NCCL's communicator stands beside it, with all else. Both are on the same lane.
 class Direct {
@@ -41,6 +41,9 @@ class Direct {
   /// the same operands is launched as a graph, which takes CUDA half as long as to launch a kernel.
   [[nodiscard]] Result<void> reduce(const Services& services, const collective::AllReduce& op,
                                     const Call& call);
+  /// Queues a kernel that ends once all ranks have come to it, after meet(): what each has written
+  /// before is then seen by all. As reduce() in all else.
+  [[nodiscard]] Result<void> meet_on_device(const kernels::Launch& launch) const;
   /// Ends what waits for other ranks on the GPU, now and later. Any thread; does not block.
   void give_up() noexcept;
   [[nodiscard]] std::uint32_t* given_up() const noexcept { return given_up_; }

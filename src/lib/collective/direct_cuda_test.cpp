@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -204,6 +205,35 @@ TEST_F(DirectTest, TheNumberOfACallReturnsToTheFirst) {
     const auto sums = reduce<std::int32_t>(DirectOp::sum, count, of);
     for (std::size_t i = 0; i < count; ++i)
       ASSERT_EQ(sums[i], 2 * (static_cast<std::int32_t>(i) + 100 * call) + 1) << "call " << call;
+  }
+}
+
+TEST_F(DirectTest, BarriersBetweenSumsOrderWhatRanksReadOfOneAnother) {
+  form(2, kernels::kLastCall - 6);
+  const auto of = [](std::size_t rank, std::size_t) { return static_cast<std::int32_t>(rank); };
+  for (int round = 0; round < 8; ++round) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      auto& member = members_[rank];
+      const auto stream = member.stream.get();
+      const auto value = static_cast<int>(10 * round) + static_cast<int>(rank);
+      ASSERT_EQ(cudaMemsetAsync(member.source.get(), value, kBytes, stream), cudaSuccess);
+      ASSERT_EQ(kernels::meet_directly({stream, 1}, member.ranks), cudaSuccess);
+      ASSERT_EQ(cudaMemcpyAsync(member.destination.get(), members_[1 - rank].source.get(), kBytes,
+                                cudaMemcpyDeviceToDevice, stream),
+                cudaSuccess);
+      ASSERT_EQ(kernels::meet_directly({stream, 1}, member.ranks), cudaSuccess);
+      ASSERT_EQ(cudaMemsetAsync(member.source.get(), 255, kBytes, stream), cudaSuccess);
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::vector<std::uint8_t> got(kBytes);
+      ASSERT_EQ(cudaStreamSynchronize(members_[rank].stream.get()), cudaSuccess);
+      ASSERT_EQ(
+          cudaMemcpy(got.data(), members_[rank].destination.get(), kBytes, cudaMemcpyDeviceToHost),
+          cudaSuccess);
+      const auto wanted = static_cast<std::uint8_t>(10 * round + 1 - static_cast<int>(rank));
+      ASSERT_EQ(std::count(got.begin(), got.end(), wanted), std::ssize(got)) << "round " << round;
+    }
+    ASSERT_EQ(reduce<std::int32_t>(DirectOp::sum, 10, of)[0], 1);
   }
 }
 

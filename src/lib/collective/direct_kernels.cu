@@ -123,12 +123,12 @@ __device__ void send_line(const DirectRanks& ranks, std::uint32_t call, uint2 pa
 /// The lines of all ranks, `payload` being that of this one. False: given up.
 __device__ bool receive_lines(const DirectRanks& ranks, std::uint32_t call, uint2 payload,
                               uint2 (&received)[kDirectRanks]) {
-  // Between looks at the host's memory, some milliseconds. To read it takes each warp half a
-  // microsecond, one after the other: ranks that did so in each call would keep one another waiting
-  // for it.
-  constexpr std::uint32_t kLooks = 16384;
+  // The first look at the host's memory comes after some 5 ms, and each warp has a time of its own
+  // for it: to read it takes each of them half a microsecond, one after the other.
+  constexpr std::uint32_t kLooks = 1024;
   constexpr std::uint32_t kEagerLooks = 8;  // without a pause
-  constexpr unsigned kPauseNs = 50;
+  constexpr unsigned kPauseNs = 50, kWarp = 32;
+  const auto turn = (blockIdx.x * kDirectLines + threadIdx.x) / kWarp % kLooks;
   std::byte* own = nullptr;
 #pragma unroll
   for (int r = 0; r < kDirectRanks; ++r) {
@@ -148,7 +148,7 @@ __device__ bool receive_lines(const DirectRanks& ranks, std::uint32_t call, uint
     }
     for (std::uint32_t looks = 1; lines[r].y != call || lines[r].w != call; ++looks) {
       if (looks > kEagerLooks) __nanosleep(kPauseNs);
-      if (looks % kLooks == 0 && *ranks.given_up != 0) return false;
+      if (looks >= kLooks && looks % kLooks == turn && *ranks.given_up != 0) return false;
       lines[r] = load_line(line_of(own, ranks, call, r));
     }
     received[r] = make_uint2(lines[r].x, lines[r].z);
@@ -178,6 +178,43 @@ __device__ Elements<T> combined_lines(DirectOp op, int ranks,
   return result;
 }
 
+/// The number of this block's next call.
+__device__ std::uint32_t next_call(const DirectRanks& ranks) {
+  const auto before = ranks.calls[blockIdx.x];
+  return before == kLastCall ? kFirstCall : before + 1;
+}
+
+/// This block's call is done. All of its threads.
+__device__ void end_call(const DirectRanks& ranks, std::uint32_t call) {
+  if (call >= kLastCall - 1) {
+    std::byte* own = nullptr;
+#pragma unroll
+    for (int r = 0; r < kDirectRanks; ++r) {
+      if (r == ranks.rank) own = ranks.inbox[r];
+    }
+    for (int sender = 0; sender < ranks.ranks; ++sender) {
+      auto* const line = line_of(own, ranks, call, sender) - threadIdx.x;
+      for (int i = threadIdx.x; i < kDirectLines; i += blockDim.x)
+        store_line(line + i, make_uint2(0, 0), 0);
+    }
+  }
+  if (threadIdx.x == 0) ranks.calls[blockIdx.x] = call;
+}
+
+/// One warp, whose first thread sends a line without meaning and waits for those of the others.
+__global__ void __launch_bounds__(32) meet_kernel(DirectRanks ranks) {
+  const auto call = next_call(ranks);
+  bool lost = false;
+  if (threadIdx.x == 0) {
+    __threadfence_system();
+    send_line(ranks, call, make_uint2(0, 0));
+    uint2 received[kDirectRanks];
+    lost = !receive_lines(ranks, call, make_uint2(0, 0), received);
+    __threadfence_system();
+  }
+  if (__syncthreads_or(lost ? 1 : 0) == 0) end_call(ranks, call);
+}
+
 /// With `aligned` both are at a multiple of kLinePayload.
 template <class T>
 __global__ void __launch_bounds__(kDirectLines)
@@ -185,8 +222,7 @@ __global__ void __launch_bounds__(kDirectLines)
                   ScalarValue<T> scalar, const T* source, T* destination, bool aligned) {
   constexpr int kCount = Elements<T>::kCount;
   const auto first = (std::uint64_t{blockIdx.x} * kDirectLines + threadIdx.x) * kCount;
-  const auto before = ranks.calls[blockIdx.x];
-  const auto call = before == kLastCall ? kFirstCall : before + 1;
+  const auto call = next_call(ranks);
   const bool whole = aligned && first + kCount <= count;
   bool lost = false;
   if (first < count) {
@@ -219,25 +255,12 @@ __global__ void __launch_bounds__(kDirectLines)
       }
     }
   }
-  if (__syncthreads_or(lost ? 1 : 0) != 0) return;
-  if (call >= kLastCall - 1) {
-    std::byte* own = nullptr;
-#pragma unroll
-    for (int r = 0; r < kDirectRanks; ++r) {
-      if (r == ranks.rank) own = ranks.inbox[r];
-    }
-    for (int sender = 0; sender < ranks.ranks; ++sender) {
-      auto* const line = line_of(own, ranks, call, sender) - threadIdx.x;
-      for (int i = threadIdx.x; i < kDirectLines; i += blockDim.x)
-        store_line(line + i, make_uint2(0, 0), 0);
-    }
-  }
-  if (threadIdx.x == 0) ranks.calls[blockIdx.x] = call;
+  if (__syncthreads_or(lost ? 1 : 0) == 0) end_call(ranks, call);
 }
 
 template <class... T>
 cudaError_t load_for() {
-  return load_all(&reduce_kernel<T>...);
+  return load_all(&meet_kernel, &reduce_kernel<T>...);
 }
 
 }  // namespace
@@ -245,6 +268,14 @@ cudaError_t load_for() {
 cudaError_t preload_direct() {
   return load_for<__half, __nv_bfloat16, float, double, __nv_fp8_e4m3, __nv_fp8_e5m2, std::int8_t,
                   std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>();
+}
+
+cudaError_t meet_directly(const Launch& launch, const DirectRanks& ranks) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(32);
+  config.stream = launch.stream;
+  return cudaLaunchKernelEx(&config, meet_kernel, ranks);
 }
 
 template <class T>

@@ -52,6 +52,10 @@ enum class DirectOp : std::uint8_t { sum, product, min, max, mean };
 /// Loads the kernels onto the current device.
 cudaError_t preload_direct();
 
+/// Ends once all ranks have called it: what was written before on any of their streams is then seen
+/// from all of their GPUs. In order with reduce_directly().
+cudaError_t meet_directly(const Launch& launch, const DirectRanks& ranks);
+
 /// destination[i] = op over ranks of scalar source[i] (without `scaled` of source[i]). All ranks
 /// call it with the same op, type and count, at most kDirectBytes of elements, in the same order.
 /// source and destination may be the same. T as for scale(). Narrow numbers are added up in float

@@ -68,13 +68,19 @@ Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
       std::array<std::int64_t, 4>{extents[0], extents[1], extents[2], pieces});
   if (std::any_of(all.begin(), all.end(), [&](const auto& other) { return other != all[0]; }))
     outcome = Error{Errc::invalid, 0, "pfft3: the ranks want different transforms"};
-  // More gain nothing (bench/results): NCCL's kernels get in when those of a transform end.
-  constexpr std::int64_t kPieceBytes = 16 << 20;
-  if (outcome.ok() && pieces == 0)
-    pieces_ = static_cast<int>(std::clamp<std::int64_t>(
-        volume / grid.rows() * static_cast<std::int64_t>(sizeof(Value)) / kPieceBytes, 1, 2));
   if (outcome.ok()) outcome = allocate();
   grid.ranks().agree(outcome);
+  connect();
+  if (pieces_ == 0) pieces_ = pieces_by_size(volume);
+}
+
+/// More messages gain nothing (bench/results): NCCL's kernels get in when those of a transform end.
+template <FieldElement E>
+int Pfft3<E>::pieces_by_size(std::int64_t volume) const {
+  constexpr std::int64_t kPieceBytes = 16 << 20;
+  const auto pieces =
+      volume / grid_->rows() * static_cast<std::int64_t>(sizeof(Value)) / kPieceBytes;
+  return static_cast<int>(std::clamp<std::int64_t>(pieces, 1, reads_others() ? 4 : 2));
 }
 
 template <FieldElement E>
@@ -141,7 +147,22 @@ Result<void> Pfft3<E>::make_ready(Ref& destination) {
   for (auto& buffer : work_) {
     if (!buffer.valid()) buffer.renew();
   }
+  connect();
   return {};
+}
+
+/// Ranks that were in different epochs have agreed on nothing, and all of them try again.
+template <FieldElement E>
+void Pfft3<E>::connect() {
+  auto& ranks = grid_->along_column();
+  if (grid_->columns() != 1 || grid_->rows() == 1 || connected_in_ == ranks.epoch().value) return;
+  mapped_.clear();
+  try {
+    mapped_ = ranks.map_all(work_[0]);
+  } catch (const CollectiveException& e) {
+    if (e.code() == Errc::world_reformed) return;
+  }
+  connected_in_ = ranks.epoch().value;
 }
 
 template <FieldElement E>
@@ -165,54 +186,119 @@ void Pfft3<E>::into_space(const GpuRef<Value>& from, const GpuRef<E>& space,
 template <FieldElement E>
 void Pfft3<E>::slabs_forward(Ends& ends) {
   const auto c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
-  const auto me = static_cast<std::size_t>(grid_->row());
-  for (std::size_t piece = 0; piece < pieces_of(me).first.size(); ++piece) {
-    const auto first = pieces_of(me).first[piece], rows = pieces_of(me).extent[piece];
-    const auto whole = work_[0].slice(first * plane, rows * plane),
-               apart = work_[1].slice(first * plane, rows * plane);
+  const auto mine = pieces_of(static_cast<std::size_t>(grid_->row()));
+  for (std::size_t piece = 0; piece < mine.first.size(); ++piece) {
+    const auto first = mine.first[piece], rows = mine.extent[piece];
     if (rows > 0)
-      from_space(space_.slice(first * n_[1] * n_[2], rows * n_[1] * n_[2]), whole,
+      from_space(space_.slice(first * n_[1] * n_[2], rows * n_[1] * n_[2]),
+                 work_[0].slice(first * plane, rows * plane),
                  {.extents = {n_[1], n_[2]}, .batch = rows}, ends);
-    std::vector<Transfer<Value>> sends, receives;
-    const auto place = [&](std::size_t peer, const GpuRef<Value>& to) {
-      const auto length = parts_1_rows_.extent[peer] * m2_, begin = parts_1_rows_.first[peer] * m2_;
-      copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length, rows,
-           ends);
-    };
-    const auto arrives = [&](std::size_t peer) {  // of n0 c1 n2
-      const auto theirs = pieces_of(peer);
-      return spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * m2_,
-                             theirs.extent[piece] * c1 * m2_);
-    };
-    for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
-      if (peer == me) continue;
-      const auto begin = parts_1_rows_.first[peer] * m2_, length = parts_1_rows_.extent[peer] * m2_;
-      if (rows * length > 0) {
-        const auto part = apart.slice(rows * begin, rows * length);
-        place(peer, part);
-        sends.push_back({part, Rank(static_cast<int>(peer))});
-      }
-      if (const auto part = arrives(peer); part.length() > 0)
-        receives.push_back({part, Rank(static_cast<int>(peer))});
-    }
-    ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
-    if (arrives(me).length() > 0) place(me, arrives(me));
+    reads_others() ? read_piece(piece, ends) : exchange_piece(piece, ends);
   }
+  if (reads_others()) keep_own(ends), end_reads(ends);
   transform(fft::Kind::forward, n_[0], c1 * m2_, spectrum_, side_by_side(c1 * m2_), spectrum_,
             side_by_side(c1 * m2_), ends);
 }
 
-/// Here it is rows of the spectrum, along axis 1, that go piece by piece.
+template <FieldElement E>
+void Pfft3<E>::exchange_piece(std::size_t piece, Ends& ends) {
+  const auto c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
+  const auto me = static_cast<std::size_t>(grid_->row());
+  const auto first = pieces_of(me).first[piece], rows = pieces_of(me).extent[piece];
+  const auto whole = work_[0].slice(first * plane, rows * plane),
+             apart = work_[1].slice(first * plane, rows * plane);
+  std::vector<Transfer<Value>> sends, receives;
+  const auto place = [&](std::size_t peer, const GpuRef<Value>& to) {
+    const auto length = parts_1_rows_.extent[peer] * m2_, begin = parts_1_rows_.first[peer] * m2_;
+    copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length, rows,
+         ends);
+  };
+  const auto arrives = [&](std::size_t peer) {  // of n0 c1 n2
+    const auto theirs = pieces_of(peer);
+    return spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * m2_,
+                           theirs.extent[piece] * c1 * m2_);
+  };
+  for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
+    if (peer == me) continue;
+    const auto begin = parts_1_rows_.first[peer] * m2_, length = parts_1_rows_.extent[peer] * m2_;
+    if (rows * length > 0) {
+      const auto part = apart.slice(rows * begin, rows * length);
+      place(peer, part);
+      sends.push_back({part, Rank(static_cast<int>(peer))});
+    }
+    if (const auto part = arrives(peer); part.length() > 0)
+      receives.push_back({part, Rank(static_cast<int>(peer))});
+  }
+  ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
+  if (arrives(me).length() > 0) place(me, arrives(me));
+}
+
+/// From the next rank on, lest all read from the same one.
+template <FieldElement E>
+void Pfft3<E>::read_piece(std::size_t piece, Ends& ends) {
+  const auto length = spectrum_box_.extent[1] * m2_, plane = n_[1] * m2_;
+  const auto ranks = parts_0_.first.size(), me = static_cast<std::size_t>(grid_->row());
+  const auto begin = parts_1_rows_.first[me] * m2_;  // of each plane
+  std::vector<BarrierRange> ranges;
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    const auto first = pieces_of(peer).first[piece] * plane,
+               count = pieces_of(peer).extent[piece] * plane;
+    if (peer == me)
+      ranges.emplace_back(work_[0].slice(first, count));
+    else
+      ranges.emplace_back(mapped_[peer].slice(first, count));
+  }
+  ends.push_back(grid_->along_column().device_barrier(ranges));
+  for (std::size_t i = 1; i < ranks; ++i) {
+    const auto peer = (me + i) % ranks;
+    const auto first = pieces_of(peer).first[piece], rows = pieces_of(peer).extent[piece];
+    if (rows * length == 0) continue;
+    ends.push_back(device_->copy_rows(
+        mapped_[peer].slice(first * plane + begin, blas::span_of(length, rows, plane)),
+        spectrum_.slice((parts_0_.first[peer] + first) * length, rows * length),
+        {.rows = rows, .length = length, .source_leading = plane}));
+  }
+}
+
+/// Behind all pieces: beside the transforms it would hold them up, and with them the reads.
+template <FieldElement E>
+void Pfft3<E>::keep_own(Ends& ends) {
+  const auto length = spectrum_box_.extent[1] * m2_, plane = n_[1] * m2_;
+  const auto me = static_cast<std::size_t>(grid_->row());
+  const auto rows = parts_0_.extent[me];
+  if (rows * length == 0) return;
+  copy(work_[0].slice(parts_1_rows_.first[me] * m2_, blas::span_of(length, rows, plane)), plane,
+       spectrum_.slice(parts_0_.first[me] * length, rows * length), length, length, rows, ends);
+}
+
+template <FieldElement E>
+void Pfft3<E>::end_reads(Ends& ends) {
+  std::vector<BarrierRange> ranges{work_[0]};
+  for (std::size_t peer = 0; peer < mapped_.size(); ++peer) {
+    if (peer != static_cast<std::size_t>(grid_->row())) ranges.emplace_back(mapped_[peer]);
+  }
+  ends.push_back(grid_->along_column().device_barrier(ranges));
+}
+
 template <FieldElement E>
 void Pfft3<E>::slabs_inverse(Ends& ends) {
-  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
-  const auto me = static_cast<std::size_t>(grid_->row());
+  const auto l0 = space_box_.extent[0];
   const GpuRef<Value> whole = [this] {  // l0 n1 m2
     if constexpr (kReal)
       return work_[2];
     else
       return space_;
   }();
+  if (reads_others()) return read_spectrum(whole, ends);
+  exchange_spectrum(whole, ends);
+  if (l0 > 0) into_space(whole, space_, {.extents = {n_[1], n_[2]}, .batch = l0}, ends);
+}
+
+/// Here it is rows of the spectrum, along axis 1, that go piece by piece.
+template <FieldElement E>
+void Pfft3<E>::exchange_spectrum(const GpuRef<Value>& whole, Ends& ends) {
+  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
+  const auto me = static_cast<std::size_t>(grid_->row());
   const auto place = [&](const GpuRef<Value>& from, std::int64_t row, std::int64_t rows) {
     copy(from, rows * m2_, whole.slice(row * m2_, blas::span_of(rows * m2_, l0, plane)), plane,
          rows * m2_, l0, ends);
@@ -245,7 +331,52 @@ void Pfft3<E>::slabs_inverse(Ends& ends) {
             theirs.extent[piece]);
     }
   }
-  if (l0 > 0) into_space(whole, space_, {.extents = {n_[1], n_[2]}, .batch = l0}, ends);
+}
+
+/// Ranges with gaps count as a whole, so that this rank's own rows of a piece and those that are
+/// read wait for one another. So its own go first, but for the first piece, whose reads shall begin
+/// at once.
+template <FieldElement E>
+void Pfft3<E>::read_spectrum(const GpuRef<Value>& whole, Ends& ends) {
+  const auto plane = n_[1] * m2_, width = spectrum_box_.extent[1] * m2_;
+  const auto ranks = parts_0_.first.size(), me = static_cast<std::size_t>(grid_->row());
+  const auto lines = work_[0].slice(0, n_[0] * width);
+  transform(fft::Kind::inverse, n_[0], width, spectrum_, side_by_side(width), lines,
+            side_by_side(width), ends);
+  // A rank has a row for each index of axis 0, and in it its part of axis 1.
+  const auto row_of = [&](std::size_t peer) { return parts_1_rows_.extent[peer] * m2_; };
+  std::vector<BarrierRange> ranges{lines};
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    if (peer != me)
+      ranges.emplace_back(mapped_[peer].slice(parts_0_.first[me] * row_of(peer),
+                                              parts_0_.extent[me] * row_of(peer)));
+  }
+  ends.push_back(grid_->along_column().device_barrier(ranges));
+  const auto mine = pieces_of(me);
+  const auto place = [&](std::size_t piece, std::size_t peer) {
+    const auto first = mine.first[piece], rows = mine.extent[piece], length = row_of(peer);
+    if (rows * length == 0) return;
+    const auto at = (parts_0_.first[me] + first) * length;
+    const auto to = whole.slice(first * plane + parts_1_rows_.first[peer] * m2_,
+                                blas::span_of(length, rows, plane));
+    if (peer == me)
+      copy(lines.slice(at, rows * length), length, to, plane, length, rows, ends);
+    else
+      ends.push_back(
+          device_->copy_rows(mapped_[peer].slice(at, rows * length), to,
+                             {.rows = rows, .length = length, .destination_leading = plane}));
+  };
+  for (std::size_t piece = 1; piece < mine.first.size(); ++piece) place(piece, me);
+  for (std::size_t piece = 0; piece < mine.first.size(); ++piece) {
+    for (std::size_t i = 1; i < ranks; ++i) place(piece, (me + i) % ranks);
+    if (piece == 0) place(piece, me);
+    const auto first = mine.first[piece], rows = mine.extent[piece];
+    if (rows > 0)
+      into_space(whole.slice(first * plane, rows * plane),
+                 space_.slice(first * n_[1] * n_[2], rows * n_[1] * n_[2]),
+                 {.extents = {n_[1], n_[2]}, .batch = rows}, ends);
+  }
+  end_reads(ends);
 }
 
 template <FieldElement E>

@@ -23,6 +23,16 @@ Result<void> Copy::check() const {
       .result();
 }
 
+Result<void> CopyRows::check() const {
+  return checker(*this)
+      .matrix("source", source, length, rows, source_leading)
+      .matrix("destination", destination, length, rows, destination_leading)
+      .require(source.present() && destination.present(), "an operand is missing")
+      .require((source.region & kPinnedRegion) == 0 && (destination.region & kPinnedRegion) == 0,
+               "both sides must be device memory")
+      .result();
+}
+
 Result<void> Digest::check() const {
   return checker(*this)
       .require(source.present() && result.present(), "an operand is missing")
@@ -76,10 +86,10 @@ Result<void> LibraryFault::check() const {
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Fill>,   &info_of<Copy>,       &info_of<Digest>,
-                                   &info_of<Flip>,   &info_of<StrayWrite>, &info_of<Nop>,
-                                   &info_of<Fence>,  &info_of<Fault>,      &info_of<LibraryFault>,
-                                   &info_of<Prepare>};
+  static constexpr std::array kAll{&info_of<Fill>,         &info_of<Copy>,   &info_of<CopyRows>,
+                                   &info_of<Digest>,       &info_of<Flip>,   &info_of<StrayWrite>,
+                                   &info_of<Nop>,          &info_of<Fence>,  &info_of<Fault>,
+                                   &info_of<LibraryFault>, &info_of<Prepare>};
   return kAll;
 }
 

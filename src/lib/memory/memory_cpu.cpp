@@ -30,12 +30,13 @@ std::uint64_t digest(const std::byte* data, std::uint64_t bytes) {
   return sum + Digest::mix(word + place);
 }
 
-class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::Digest,
-                                          memory::Flip, memory::StrayWrite> {
+class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::CopyRows,
+                                          memory::Digest, memory::Flip, memory::StrayWrite> {
  public:
   explicit Memory(Services& services) : services_(services) {}
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
+  Result<void> run(const memory::CopyRows& op, const Call& call);
   Result<void> run(const memory::Digest& op, const Call& call);
   Result<void> run(const memory::Flip& op, const Call& call);
   Result<void> run(const memory::StrayWrite& op, const Call& call);
@@ -61,6 +62,16 @@ Result<void> Memory::run(const memory::Copy& op, const Call& call) {
                                  destination = call.at(op.destination)] {
     if (bytes != 0) std::memmove(destination, source, bytes);
   });
+}
+
+Result<void> Memory::run(const memory::CopyRows& op, const Call& call) {
+  return services_.submit(
+      call, [op, source = call.at(op.source), destination = call.at(op.destination)] {
+        const auto size = size_of(op.dtype), bytes = static_cast<std::size_t>(op.length) * size;
+        for (std::int64_t i = 0; i < op.rows && bytes != 0; ++i)
+          std::memcpy(destination + static_cast<std::size_t>(i * op.destination_leading) * size,
+                      source + static_cast<std::size_t>(i * op.source_leading) * size, bytes);
+      });
 }
 
 Result<void> Memory::run(const memory::Digest& op, const Call& call) {

@@ -7,6 +7,7 @@ namespace {
 
 const Samples kMemorySamples{memory::Fill{DType::f64, 4, {}, range_in(1)},
                              memory::Copy{DType::f64, range_in(1), range_in(2)},
+                             memory::CopyRows{DType::f64, 4, 3, 6, 5, range_in(1), range_in(2)},
                              memory::Digest{DType::f64, range_in(1), range_in(2)},
                              memory::Flip{DType::f64, 3, range_in(1)},
                              memory::StrayWrite{DType::f64, 3, range_in(1)},

@@ -87,6 +87,43 @@ TEST(Copies, OfPartsLandWhereTheyShould) {
   }
 }
 
+TYPED_TEST(Memory, CopiesOfRowsLeaveTheGapsAlone) {
+  using T = TypeParam;
+  struct Shape {
+    std::int64_t rows, length, from, to;
+  };
+  for (const auto& [rows, length, from, to] : {Shape{1, 9, 9, 20},
+                                               {40, 7, 11, 9},
+                                               {40, 7, 7, 9},
+                                               {40, 7, 11, 7},
+                                               {40, 7, 7, 7},
+                                               {0, 3, 3, 3},
+                                               {5, 0, 2, 2},
+                                               {300, 1000, 1003, 1001}}) {
+    SCOPED_TRACE(rows);
+    const auto extent = [rows = rows, length = length](std::int64_t leading) {
+      return rows == 0 ? 0 : (rows - 1) * leading + length;
+    };
+    std::vector<T> values;
+    for (std::int64_t i = 0; i < extent(from); ++i)
+      values.push_back(element<T>(static_cast<int>(i % 97)));
+    const auto source = put(values);
+    const auto whole = device().alloc<T>(extent(to) + 2);
+    device().fill(whole, element<T>(101));
+    device().copy_rows(
+        source, whole.slice(1, extent(to)),
+        {.rows = rows, .length = length, .source_leading = from, .destination_leading = to});
+    std::vector<T> wanted(static_cast<std::size_t>(extent(to)) + 2, element<T>(101));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < length; ++j)
+        wanted[static_cast<std::size_t>(1 + i * to + j)] =
+            values[static_cast<std::size_t>(i * from + j)];
+    }
+    const auto got = device().download(whole);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), wanted.begin(), wanted.end(), same<T>));
+  }
+}
+
 TEST(Copies, ThroughStagingAreWhole) {
   // Several times the staging pieces, and not a multiple of them.
   const auto bytes = random_bytes((20u << 20) + 12'345, 5);
@@ -240,6 +277,17 @@ TEST_F(BadArguments, OfMemory) {
   expect_refused(Copy{DType::f64, x, absent});
   const auto a = device().pinned<double>(16), b = device().pinned<double>(16);
   expect_refused(Copy{DType::f64, a.operand(), b.operand()});
+  const auto more = put(std::vector<double>(16, 1.0));
+  const auto y = more.operand();
+  expect_refused(CopyRows{DType::f64, 4, 2, 4, 4, x, absent});
+  expect_refused(CopyRows{DType::f64, 4, 2, 4, 4, absent, y});
+  expect_refused(CopyRows{DType::f64, 4, 2, 3, 4, x, y});  // rows that overlap
+  expect_refused(CopyRows{DType::f64, 4, 4, 5, 4, x, y});  // 19 elements of 16
+  expect_refused(CopyRows{DType::f64, 4, 4, 4, 5, x, y});
+  expect_refused(CopyRows{DType::f64, 4, -1, 4, 4, x, y});
+  expect_refused(CopyRows{DType::f64, 2, std::int64_t{1} << 62, 4, 4, x, y});
+  expect_refused(CopyRows{DType::f64, 4, 2, 4, 4, x, x});
+  expect_refused(CopyRows{DType::f64, 4, 2, 4, 4, a.operand(), x});
   expect_refused(Digest{DType::f64, x, absent});
   expect_refused(Digest{DType::f64, absent, x});
   expect_refused(Digest{DType::f64, a.operand(), x});

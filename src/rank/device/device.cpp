@@ -21,6 +21,16 @@ Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t n
                                  std::to_string(has) + " elements, " + std::to_string(needed) +
                                  " are needed"});
 }
+Future<void> Device::read_mapped(const detail::MappedRange& source, const OperationInfo& info,
+                                 std::span<const std::byte> op) const {
+  auto& to = submitter();
+  if (!source.mapping || !source.mapping->valid())
+    return to.refuse({Errc::stale, 0,
+                      std::string(info.name) +
+                          ": the mapping of its source is of an epoch that has ended: map again"});
+  to.keep(source.mapping);
+  return detail::submit(to, info, op, {}, {source.mapping->epoch()});
+}
 Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
                                   const std::source_location& where) const {
   return submitter().refuse({Errc::invalid, 0,

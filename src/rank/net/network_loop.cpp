@@ -11,6 +11,9 @@ namespace troupe::rank_process {
 namespace {
 
 constexpr int kTokenMessage = 0;  ///< the only tag
+/// Where all ranks are reached through rings: so often the network is looked at, for those that do
+/// not reach this one so.
+constexpr std::uint32_t kLooksAtRings = 64;
 
 }  // namespace
 
@@ -33,7 +36,9 @@ void NetworkLoop::start(Work work) {
 
 void NetworkLoop::send(int rank, std::vector<std::byte> bytes) {
   if (rank == session_->rank()) return to_self_.push_back(std::move(bytes));
-  if (messages_) messages_->send(rank, kTokenMessage, std::move(bytes));
+  if (!messages_) return;
+  if (rings_.reaches(rank)) return rings_.send(rank, std::move(bytes));
+  messages_->send(rank, kTokenMessage, std::move(bytes));
 }
 
 void NetworkLoop::leave() {
@@ -44,7 +49,7 @@ void NetworkLoop::leave() {
   has_left_.wait(lock, [this] { return left_; });
 }
 
-void NetworkLoop::receive() {
+void NetworkLoop::receive(bool all) {
   while (!to_self_.empty()) {
     heard_ = true;
     auto bytes = std::move(to_self_.front());
@@ -52,6 +57,11 @@ void NetworkLoop::receive() {
     work_.receive(std::move(bytes));
   }
   if (!messages_) return;
+  rings_.advance();
+  heard_ |= rings_.receive(work_.receive);
+  const bool by_rings = rings_.reached() + 1 == static_cast<std::size_t>(session_->size());
+  if (!all && by_rings && ++looks_ < kLooksAtRings) return;
+  looks_ = 0;
   messages_->advance();
   heard_ |= messages_->receive(
       [this](int, int, std::vector<std::byte> bytes) { work_.receive(std::move(bytes)); });
@@ -60,10 +70,10 @@ void NetworkLoop::receive() {
 void NetworkLoop::leave_if_asked() {
   if (!messages_ || !leaving_.load(std::memory_order_acquire)) return;
   if (!Session::forsaken()) {
-    if (messages_->sending()) return;
+    if (sending()) return;
     // All ranks leave together: a late message must still find its receiver.
     if (!messages_->all_leave()) return;
-    receive();  // what came while the barrier ended
+    receive(true);  // what came while the barrier ended
   }
   messages_.reset();
   const std::lock_guard lock(mutex_);
@@ -78,8 +88,8 @@ void NetworkLoop::run() {
   bool looked = false;
   for (auto last = Clock::now(); !scheduler_->stopped();) {
     heard_ = false;
+    receive(!looked);
     const bool had_turns = scheduler_->run_ready();
-    receive();
     leave_if_asked();
     const bool under_way = work_.under_way();
     const auto now = Clock::now();
@@ -91,7 +101,7 @@ void NetworkLoop::run() {
       continue;
     }
     if (std::exchange(looked, false)) work_.rest();
-    scheduler_->sleep(Transport::pause(spins_, messages_ && messages_->sending(), quiet));
+    scheduler_->sleep(Transport::pause(spins_, sending(), quiet));
   }
   if (looked) work_.rest();
 }

@@ -4,15 +4,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/actor/cpu_binding.hpp"
 #include "common/actor/loop_scheduler.hpp"
+#include "rank/net/node_rings.hpp"
 #include "rank/net/session.hpp"
 
 namespace troupe::rank_process {
@@ -51,6 +54,9 @@ class NetworkLoop {
 
   /// For one ActorSystem, whose end has to come before this object's.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler() const noexcept { return scheduler_; }
+  /// Messages to the ranks that these reach go through them, all others through the session. Before
+  /// start().
+  void use(NodeRings rings) { rings_ = std::move(rings); }
   /// Begins; before that no actor has a turn. Once.
   void start(Work work);
   /// Binds the thread to these cores; after start(). Errc::io if the operating system refuses.
@@ -58,6 +64,8 @@ class NetworkLoop {
   /// Sends a message, to this rank itself too. For actors in their turns, and Work. After leave()
   /// it goes nowhere.
   void send(int rank, std::vector<std::byte> bytes);
+  /// Another process is that rank now. For actors in their turns.
+  void forget(int rank) { rings_.forget(rank); }
   /// Gives actors that have something to do a turn. For Work::receive, which waits for room in a
   /// mailbox.
   void run_actors() { scheduler_->run_ready(); }
@@ -67,7 +75,11 @@ class NetworkLoop {
 
  private:
   void run();
-  void receive();
+  /// Takes the messages that have come; from the network too if that is due, or `all`.
+  void receive(bool all);
+  [[nodiscard]] bool sending() const {
+    return messages_ && (messages_->sending() || rings_.sending());
+  }
   void leave_if_asked();
 
   Session* session_;
@@ -75,6 +87,8 @@ class NetworkLoop {
   std::shared_ptr<LoopScheduler> scheduler_ = std::make_shared<LoopScheduler>();
   Work work_;
   std::unique_ptr<Messages> messages_;  ///< the thread's own, as what follows
+  NodeRings rings_;
+  std::uint32_t looks_ = 0;  ///< at the rings alone, since the last at the network
   std::deque<std::vector<std::byte>> to_self_;
   bool heard_ = false;
 

@@ -165,12 +165,36 @@ bool OthersRequests::handle(int from, const routed::Execute& execute) {
   return true;
 }
 
-bool OthersRequests::handle(int from, const routed::Hold& hold) {
+Result<Operand> OthersRequests::keep(const TransferKey& key, const Operand& named) {
   auto& port = routes_.turn.port();
-  const auto range = named_here(hold.range, routes_.turn.rank(), port);
-  const auto held = range.ok() ? port.buffers().hold(*range) : Result<void>(range.error());
-  if (held.ok()) holds_.emplace(hold.key, range->buffer);
-  answer(from, hold.key, held);
+  auto range = named_here(named, routes_.turn.rank(), port);
+  if (!range.ok()) return range;
+  if (auto held = port.buffers().hold(*range); !held) return held.error();
+  holds_.emplace(key, range->buffer);
+  return range;
+}
+
+bool OthersRequests::handle(int from, const routed::Hold& hold) {
+  const auto kept = keep(hold.key, hold.range);
+  answer(from, hold.key, kept.ok() ? Result<void>() : kept.error());
+  return true;
+}
+
+bool OthersRequests::handle(int from, const routed::Map& map) {
+  const auto kept = keep(map.key, map.range);
+  if (!kept.ok()) {
+    answer(from, map.key, kept.error());
+    return true;
+  }
+  routes_.sharing.share(
+      kept->region, [this, from, key = map.key, range = *kept](const SharedSlabs::Id& slab) {
+        if (!holds_.contains(key)) return;  // let go meanwhile
+        if (slab.serial != 0)
+          return routes_.turn.send(
+              from, routed::Located{key, {slab.serial, slab.bytes, range.offset, range.bytes}});
+        release(key);
+        answer(from, key, Error{Errc::unsupported, 0, "its memory cannot be shared"});
+      });
   return true;
 }
 

@@ -36,8 +36,8 @@ class OthersRequests {
   void release_all();
 
  private:
-  using Request =
-      std::variant<routed::Fetch, routed::Put, routed::Execute, routed::Hold, routed::Release>;
+  using Request = std::variant<routed::Fetch, routed::Put, routed::Execute, routed::Hold,
+                               routed::Map, routed::Release>;
   struct Waiting {
     Request request;
     std::optional<TimePoint> blocked_since;
@@ -59,6 +59,9 @@ class OthersRequests {
   bool handle(int from, const routed::Put& put);
   bool handle(int from, const routed::Execute& execute);
   bool handle(int from, const routed::Hold& hold);
+  bool handle(int from, const routed::Map& map);
+  /// Keeps the buffer of a range for that request. Errors: stale, invalid.
+  Result<Operand> keep(const TransferKey& key, const Operand& named);
   void release(const TransferKey& key);
 
   Routes& routes_;

@@ -36,14 +36,14 @@ struct Put {
   int owner;
   Done done;
 };
-/// A command or a hold. Its key is made here, and given to `done`.
+/// A command, a hold or a mapping. Its key is made here, and given to `done`.
 struct Ask {
   std::uint32_t epoch;
   int owner;
-  std::variant<routed::Execute, routed::Hold> request;
+  std::variant<routed::Execute, routed::Hold, routed::Map> request;
   std::function<void(const TransferKey&, const Result<void>&)> done;
 };
-/// The end of a hold.
+/// The end of a hold or a mapping.
 struct Release {
   int owner;
   TransferKey key;
@@ -67,6 +67,11 @@ class OwnRequests {
   void on(const token_message::Flush& flush);
   void on(int, const routed::Answer& answer) { end(answer.key, answer.outcome); }
 
+  /// True while this rank waits for that one's answer to the request.
+  [[nodiscard]] bool waits_for(const TransferKey& key, int owner) const {
+    const auto it = requests_.find(key);
+    return it != requests_.end() && it->second.owner == owner;
+  }
   /// The transfer of a put will never be. True if it had not been asked for yet: then it has ended.
   bool withdraw(const TransferKey& key, int owner, const Error& why);
   /// A fetch of this rank has ended.

@@ -92,9 +92,9 @@ void Pulls::all_copied(const PullPtr& pull) {
   const auto board = boards.find(pull->source);
   if (board == boards.end() || !board->second->take({pull->offer.place, pull->offer.version}))
     return tell_taken(pull, {});
+  finish(pull, {});
   // The answer to a put tells its source as much.
   if (pull->key.requester == routes_.turn.rank()) tell_taken(pull, {}, true);
-  finish(pull, {});
 }
 
 void Pulls::tell_taken(const PullPtr& pull, const Result<void>& outcome, bool settled) {

@@ -3,6 +3,7 @@
 #include "rank/token/channels.hpp"
 #include "rank/token/foreign_slabs.hpp"
 #include "rank/token/lendings.hpp"
+#include "rank/token/maps.hpp"
 #include "rank/token/others_requests.hpp"
 #include "rank/token/own_requests.hpp"
 #include "rank/token/pulls.hpp"
@@ -20,6 +21,7 @@ struct Routes {
         foreign(turn),
         own(*this),
         others(*this),
+        maps(*this),
         pulls(*this),
         lendings(*this),
         channels(*this) {}
@@ -30,6 +32,7 @@ struct Routes {
   ForeignSlabs foreign;   ///< slabs of others that this rank maps
   OwnRequests own;        ///< what this rank asks of others
   OthersRequests others;  ///< what others ask of this rank
+  Maps maps;              ///< buffers of others that this rank's commands read
   Pulls pulls;            ///< transfers to this rank
   Lendings lendings;      ///< transfers from this rank
   Channels channels;      ///< the way of some of them

@@ -55,12 +55,14 @@ void TokenActor::hear(int from, TokenMessage message) {
         };
         give_to(routes_->others);
         give_to(routes_->own);
+        give_to(routes_->maps);
         give_to(routes_->pulls);
         give_to(routes_->lendings);
         give_to(routes_->channels);
         give_to(routes_->foreign);
-        constexpr int hearers = Hears<OthersRequests, M> + Hears<OwnRequests, M> + Hears<Pulls, M> +
-                                Hears<Lendings, M> + Hears<Channels, M> + Hears<ForeignSlabs, M>;
+        constexpr int hearers = Hears<OthersRequests, M> + Hears<OwnRequests, M> + Hears<Maps, M> +
+                                Hears<Pulls, M> + Hears<Lendings, M> + Hears<Channels, M> +
+                                Hears<ForeignSlabs, M>;
         static_assert(hearers == 1, "a message that no part, or more than one, has an on() for");
       },
       message);
@@ -113,6 +115,7 @@ void TokenActor::on(const Forget& set) {
   for (const int rank : set.ranks) {
     exclude(rank);
     parts_->boards.erase(rank);  // its loans are settled by messages from now on
+    parts_->forget(rank);
   }
 }
 

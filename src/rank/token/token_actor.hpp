@@ -77,6 +77,12 @@ struct End {
 /// opened by the source: its request to the owner is the offer. Requests of one rank to another are
 /// handled in the order in which they were made.
 ///
+/// A buffer that is mapped is a hold whose answer says where it lies. Commands of the reader's
+/// program read it there; the ranks order them themselves.
+///
+/// Nobody but its owner's device host ever writes a rank's memory: all of these ways read. A read
+/// by a device host that is being given up does no harm when it comes late; a write would.
+///
 /// A request belongs to the epoch that the program which makes it has acknowledged, and is handled
 /// while the owner's program is in the same one. One of an epoch that the owner's program has yet
 /// to turn to waits for that: ahead of the owner's rollback it would be undone, and nobody would
@@ -89,11 +95,11 @@ struct End {
 /// CommandView::within.
 class TokenActor
     : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
-                   token_message::Fetch, token_message::Put, token_message::Ask,
-                   token_message::Release, token_message::SlabsDropped, token_message::SetExcluded,
-                   token_message::Forget, token_message::EpochBegun, token_message::Committed,
-                   token_message::Flush, token_message::EpochEnded, token_message::Look,
-                   token_message::End> {
+                   token_message::Fetch, token_message::Put, token_message::Ask, token_message::Map,
+                   token_message::Unmap, token_message::Release, token_message::SlabsDropped,
+                   token_message::SetExcluded, token_message::Forget, token_message::EpochBegun,
+                   token_message::Committed, token_message::Flush, token_message::EpochEnded,
+                   token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts) : parts_(parts) {}
   ~TokenActor() override;
@@ -104,6 +110,8 @@ class TokenActor
   void on(token_message::Fetch fetch) { routes_->own.on(std::move(fetch)); }
   void on(token_message::Put put) { routes_->own.on(std::move(put)); }
   void on(token_message::Ask ask) { routes_->own.on(std::move(ask)); }
+  void on(token_message::Map map) { routes_->maps.on(std::move(map)); }
+  void on(const token_message::Unmap& unmap) { routes_->maps.on(unmap); }
   void on(const token_message::Release& release) { routes_->own.on(release); }
   void on(const token_message::Flush& flush) { routes_->own.on(flush); }
   void on(token_message::SlabsDropped) { routes_->sharing.forget_dropped(); }

@@ -56,11 +56,59 @@ void take_boards(TokenParts& parts) {
   }
 }
 
+/// Ranks of this node between which descriptors pass, in order; all of them know the same ones.
+std::vector<int> neighbours(const TokenParts& parts) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < parts.size; ++rank) {
+    if (rank == parts.rank || parts.fds->reaches(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Without rings messages go through the session alone.
+NodeRings open_rings(const TokenParts& parts) {
+  if (!parts.fds) return {};
+  auto rings = NodeRings::open(*parts.fds, neighbours(parts), parts.rank);
+  if (rings.ok()) return std::move(*rings);
+  log::warn("net", "no messages through shared memory: {}", rings.error().to_string());
+  return {};
+}
+
 Future<void> failed(CommandPort& port, const Error& error) {
   return Future<void>(Result<void>(port.outcomes().report(error)));
 }
 
 }  // namespace
+
+/// A request of the program to another rank, and its future.
+class TokenClient::Asked {
+ public:
+  /// `in_run`: a run goes back and asks again.
+  Asked(CommandPort& port, bool in_run)
+      : promise_(&port.beside()), request_(port.outcomes()), repeated_(in_run) {}
+  [[nodiscard]] Future<void> future() const { return promise_.future(); }
+  /// Tells the program, also where it has not kept the future.
+  void end(const Result<void>& outcome) {
+    // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
+    // which it would be known; unless a run goes back and asks again, the program must hear of it.
+    const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
+    if (!lost || repeated_) {
+      promise_.resolve(request_.end(outcome));
+      return request_.told();
+    }
+    const auto told = request_.end(
+        Error{Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
+    auto error = outcome.error();
+    error.read = told.error().read;
+    promise_.resolve(std::move(error));
+    request_.told();
+  }
+
+ private:
+  Promise<void> promise_;
+  Outcomes::Request request_;
+  const bool repeated_;
+};
 
 /// Submits to another rank's device, or to this one's, in its own program's order.
 class TokenClient::Remote final : public detail::Submitter {
@@ -103,12 +151,10 @@ class TokenClient::Remote final : public detail::Submitter {
                                    : Result<Future<void>>(record.error());
       return submitted.ok() ? *submitted : failed(port, submitted.error());
     }
-    auto promise = std::make_shared<Promise<void>>();
-    auto future = promise->future();
+    const auto asked = std::make_shared<Asked>(port, router->in_run_());
     router->ask(owner_, *request,
-                [done = router->resolving(promise)](
-                    const TransferKey&, const Result<void>& outcome) { done(outcome); });
-    return future;
+                [asked](const TransferKey&, const Result<void>& outcome) { asked->end(outcome); });
+    return asked->future();
   }
   Future<void> refuse(Error error) override {
     const auto router = router_.lock();
@@ -136,6 +182,37 @@ class TokenClient::Lease final : public detail::Held {
   TransferKey key_;
 };
 
+/// A buffer of another rank or, without a slab, of this one.
+class TokenClient::Mapped final : public detail::Mapping {
+ public:
+  struct Place {
+    int owner = 0;
+    TransferKey key{};
+    ForeignSlabs::Id slab{};
+    std::uint32_t buffer = 0;  ///< of this rank
+  };
+  Mapped(std::weak_ptr<TokenClient> router, std::uint32_t epoch, const Place& place)
+      : router_(std::move(router)), epoch_(epoch), place_(place) {}
+  ~Mapped() override {
+    const auto router = router_.lock();
+    if (!router) return;
+    if (place_.owner == router->parts_.rank)
+      router->parts_.device->port().buffers().release(place_.buffer);
+    else
+      (void)router->tell(Unmap{place_.owner, place_.key, place_.slab});
+  }
+  [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
+  [[nodiscard]] bool valid() const noexcept override {
+    const auto router = router_.lock();
+    return router && router->epoch_ == epoch_;
+  }
+
+ private:
+  std::weak_ptr<TokenClient> router_;
+  std::uint32_t epoch_;
+  Place place_;
+};
+
 Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
                                                        std::shared_ptr<DeviceCore> device,
                                                        const Options& options, InRun in_run) {
@@ -150,6 +227,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
   parts.send = [router = router.get()](int rank, std::vector<std::byte> message) {
     router->loop_->send(rank, std::move(message));
   };
+  parts.forget = [router = router.get()](int rank) { router->loop_->forget(rank); };
   auto exchange = FdExchange::open(mpi.node(), mpi.respawns().secret());
   if (!exchange.ok())
     log::warn("net", "no memory is shared directly: {}", exchange.error().to_string());
@@ -164,9 +242,12 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
                          [&mpi](int rank) { return mpi.respawns().node_of(rank); });
     share_board(parts);
   }
-  mpi.everyone().barrier();  // every board is shared
+  auto rings = open_rings(parts);
+  mpi.everyone().barrier();  // every board is shared, every inbox open
   take_boards(parts);
+  if (parts.fds) rings.meet(*parts.fds);
   router->loop_ = std::make_unique<NetworkLoop>(mpi);
+  router->loop_->use(std::move(rings));
   router->system_.emplace(router->loop_->scheduler());
   router->actor_ =
       router->system_->spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
@@ -184,11 +265,7 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
                             },
                         .under_way = [&parts] { return parts.under_way(); },
                         .look = [&port = parts.device->port()] { port.replies().attend(); },
-                        .rest =
-                            [&port = parts.device->port()] {
-                              port.before_sleep();
-                              port.replies().drain();
-                            }});
+                        .rest = [&port = parts.device->port()] { port.replies().rest(); }});
   if (options.near != nullptr) {
     if (const auto bound = router->loop_->bind(*options.near); !bound)
       log::info("net", "the thread of tokens is not bound: {}", bound.error().message);
@@ -198,8 +275,8 @@ Result<std::shared_ptr<TokenClient>> TokenClient::open(Session& mpi,
     parts.dropped_regions.push_back(region);
     (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
   });
-  mpi.everyone().barrier();  // everybody listens, and has taken the boards
-  if (parts.fds) parts.fds->withdraw(kBoard);
+  mpi.everyone().barrier();  // everybody listens, and has taken the boards and the inboxes
+  if (parts.fds) parts.fds->withdraw(kBoard), NodeRings::withdraw(*parts.fds);
   return router;
 }
 
@@ -265,13 +342,14 @@ Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operan
   if (auto expected = patiently(port, [&] { return port.transfers().begin_write(destination); });
       !expected)
     return failed(port, expected.error());
-  const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Fetch{epoch, commit, *named, token.rank, destination, resolving(promise)});
+  const auto asked = std::make_shared<Asked>(port, in_run_());
+  const auto told = tell(Fetch{epoch, commit, *named, token.rank, destination,
+                               [asked](const Result<void>& outcome) { asked->end(outcome); }});
   if (!told.ok()) {
     port.transfers().end_write(destination);
     return failed(port, told.error());
   }
-  return promise->future();
+  return asked->future();
 }
 
 Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken& token) {
@@ -291,13 +369,14 @@ Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken
   auto& loans = parts_.device->loans();
   auto loan = patiently(port, [&] { return loans.begin(source); });
   if (!loan.ok()) return failed(port, loan.error());
-  const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Put{epoch, commit, *loan, source, *named, token.rank, resolving(promise)});
+  const auto asked = std::make_shared<Asked>(port, in_run_());
+  const auto told = tell(Put{epoch, commit, *loan, source, *named, token.rank,
+                             [asked](const Result<void>& outcome) { asked->end(outcome); }});
   if (!told.ok()) {
     loans.end(*loan);
     return failed(port, told.error());
   }
-  return promise->future();
+  return asked->future();
 }
 
 template <class Request>
@@ -333,27 +412,58 @@ Future<TokenLease> TokenClient::hold(const GpuToken& token) {
   return future;
 }
 
-void TokenClient::release(int owner, const TransferKey& key) {
-  (void)tell(token_message::Release{owner, key});
+void TokenClient::map(const GpuToken& token, DType dtype, const MapDone& done) {
+  const auto epoch = epoch_.load();
+  const auto commit = behind();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return done(named.error());
+  if (const auto right = RunGuard::check(); !right) return done(right.error());
+  if (token.rank == parts_.rank) {
+    auto& buffers = parts_.device->port().buffers();
+    const auto range = buffers.translate(*named);
+    const auto held = range.ok() ? buffers.hold(*range) : Result<void>(range.error());
+    if (!held.ok()) return done(held.error());
+    const Mapped::Place place{.owner = token.rank, .buffer = range->buffer};
+    return done(
+        detail::MappedRange{std::make_shared<Mapped>(weak_from_this(), epoch, place), *range});
+  }
+  const auto mapped = [done, router = weak_from_this(), epoch, owner = token.rank,
+                       bytes = named->bytes](const TransferKey& key,
+                                             const Result<MappedBuffer>& buffer) {
+    if (!buffer.ok()) return done(buffer.error());
+    const Mapped::Place place{.owner = owner, .key = key, .slab = buffer->slab};
+    const auto mapping = std::make_shared<Mapped>(router, epoch, place);
+    if (buffer->where.bytes != bytes)
+      return done(Error{Errc::invalid, 0, "a buffer of another length than its token's"});
+    done(detail::MappedRange{mapping, buffer->where});
+  };
+  const Map question{epoch, commit, token.rank, *named, mapped};
+  if (const auto told = tell(question); !told.ok()) done(told.error());
 }
 
-Done TokenClient::resolving(const std::shared_ptr<Promise<void>>& promise) {
-  return [request = std::make_shared<Outcomes::Request>(parts_.device->port().outcomes()), promise,
-          repeated = in_run_()](const Result<void>& outcome) {
-    // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
-    // which it would be known; unless a run goes back and asks again, the program must hear of it.
-    const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
-    if (!lost || repeated) {
-      promise->resolve(request->end(outcome));
-      return request->told();
-    }
-    const auto told = request->end(
-        Error{Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
-    auto error = outcome.error();
-    error.read = told.error().read;
-    promise->resolve(std::move(error));
-    request->told();
-  };
+Future<detail::MappedRange> TokenClient::map(const GpuToken& token, DType dtype) {
+  const auto promise = std::make_shared<Promise<detail::MappedRange>>();
+  auto future = promise->future();
+  map(token, dtype,
+      [promise, request = std::make_shared<Outcomes::Request>(parts_.device->port().outcomes())](
+          const Result<detail::MappedRange>& mapped) {
+        const auto told = request->end(mapped.ok() ? Result<void>() : mapped.error());
+        told.ok() ? promise->resolve(mapped) : promise->resolve(told.error());
+        request->told();
+      });
+  return future;
+}
+
+Future<detail::MappedRange> TokenClient::try_map(const GpuToken& token, DType dtype) {
+  const auto promise = std::make_shared<Promise<detail::MappedRange>>();
+  auto future = promise->future();
+  map(token, dtype,
+      [promise](const Result<detail::MappedRange>& mapped) { promise->resolve(mapped); });
+  return future;
+}
+
+void TokenClient::release(int owner, const TransferKey& key) {
+  (void)tell(token_message::Release{owner, key});
 }
 
 void TokenClient::begin_epoch(std::uint32_t epoch) {

@@ -38,6 +38,10 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   /// What `token` names = source.
   Future<void> put(const Operand& source, DType dtype, const GpuToken& token);
   Future<TokenLease> hold(const GpuToken& token);
+  /// Maps what `token` names; see World::map.
+  Future<detail::MappedRange> map(const GpuToken& token, DType dtype);
+  /// The same, but take_error() tells of no failure: the caller deals with it.
+  Future<detail::MappedRange> try_map(const GpuToken& token, DType dtype);
   /// The device of the rank `owner` of the job, which the program calls `rank`; -1: there is none.
   [[nodiscard]] RemoteDevice device(Rank rank, int owner);
   /// The program turns to this epoch: what it asks for from now on belongs to it.
@@ -57,9 +61,10 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   void forget(const std::vector<std::int32_t>& ranks);
 
  private:
+  class Asked;
   class Remote;
   class Lease;
-  using Done = token_message::Done;
+  class Mapped;
 
   TokenClient() = default;
   /// The commit behind which the program asks now.
@@ -67,13 +72,14 @@ class TokenClient : public std::enable_shared_from_this<TokenClient> {
   template <class M>
   Result<void> tell(const M& message) const;
   [[nodiscard]] Result<Operand> name(const GpuToken& token, DType dtype) const;
+  using MapDone = std::function<void(const Result<detail::MappedRange>&)>;
+  /// Calls `done` once. Any thread.
+  void map(const GpuToken& token, DType dtype, const MapDone& done);
   /// Asks for a command or a hold.
   template <class Request>
   void ask(int owner, Request request,
            std::function<void(const TransferKey&, const Result<void>&)> done);
   void release(int owner, const TransferKey& key);
-  /// Tells the program, also where it has not kept the future.
-  [[nodiscard]] Done resolving(const std::shared_ptr<Promise<void>>& promise);
 
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint64_t> committed_{0};  ///< the newest commit of this epoch

@@ -4,8 +4,14 @@
 
 namespace troupe::rank_process {
 
+namespace {
+
+constexpr std::size_t kMostMessages = 160;  ///< have no more bytes
+
+}  // namespace
+
 std::vector<std::byte> encode(std::int32_t from, const TokenMessage& message) {
-  FieldWriter writer;
+  FieldWriter writer(kMostMessages);
   writer.put(from);
   writer.put(static_cast<std::uint32_t>(message.index()));
   std::visit([&writer](const auto& said) { writer.put(said); }, message);

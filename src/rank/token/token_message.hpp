@@ -77,7 +77,13 @@ struct Hold {
   std::uint64_t behind = 0;
   Operand range{};
 };
-/// Keep the buffer that the Hold of this key named no longer. Nothing answers it.
+/// Keep the buffer of the range, and say where it lies: I am going to read it there.
+struct Map {
+  TransferKey key{};
+  std::uint64_t behind = 0;
+  Operand range{};
+};
+/// Keep the buffer that the Hold or the Map of this key named no longer. Nothing answers it.
 struct Release {
   TransferKey key{};
 };
@@ -86,6 +92,12 @@ struct Release {
 struct Answer {
   TransferKey key{};
   Result<void> outcome{};
+};
+
+/// The same for a Map: the buffer is kept, and lies there.
+struct Located {
+  TransferKey key{};
+  Offer offer{};
 };
 
 // From the source of a transfer to its destination.
@@ -153,10 +165,10 @@ struct SlabGone {
 }  // namespace routed
 
 using TokenMessage =
-    std::variant<routed::Fetch, routed::Put, routed::Execute, routed::Hold, routed::Release,
-                 routed::Answer, routed::Offered, routed::Over, routed::Invited, routed::Stream,
-                 routed::Credit, routed::Taken, routed::Joins, routed::Ready, routed::ChannelGone,
-                 routed::SlabGone>;
+    std::variant<routed::Fetch, routed::Put, routed::Execute, routed::Hold, routed::Map,
+                 routed::Release, routed::Answer, routed::Located, routed::Offered, routed::Over,
+                 routed::Invited, routed::Stream, routed::Credit, routed::Taken, routed::Joins,
+                 routed::Ready, routed::ChannelGone, routed::SlabGone>;
 
 /// True for messages that ask the owner of a buffer for something.
 template <class M>
@@ -169,6 +181,8 @@ template <>
 inline constexpr bool kIsRequest<routed::Execute> = true;
 template <>
 inline constexpr bool kIsRequest<routed::Hold> = true;
+template <>
+inline constexpr bool kIsRequest<routed::Map> = true;
 template <>
 inline constexpr bool kIsRequest<routed::Release> = true;
 

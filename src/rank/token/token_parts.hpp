@@ -34,6 +34,8 @@ struct TokenParts {
   std::unique_ptr<FdExchange> fds;                   ///< empty: no descriptors can be passed
   std::map<int, std::unique_ptr<LoanBoard>> boards;  ///< of other ranks of this node
   std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
+  /// Another process is that rank now: messages go another way. In a turn of the actor.
+  std::function<void(int rank)> forget = [](int) {};
   /// Whether the actor waits for anybody; between its turns, on its thread. Set by the actor.
   std::function<bool()> under_way = [] { return false; };
   std::unique_ptr<Bulk> bulk;

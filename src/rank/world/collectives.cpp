@@ -99,6 +99,44 @@ detail::Submitter& Collectives::messages() {
   return core_->device().port();
 }
 
+Future<void> Collectives::device_barrier(const std::vector<BarrierRange>& ranges) {
+  auto& to = recorder_ != nullptr ? messages() : collectives();
+  std::vector<TailOperand> tail;
+  for (const auto& range : ranges) {
+    if (!range.valid())
+      return to.refuse_collective({Errc::stale, 0,
+                                   "collective.barrier: the mapping of a range is of an epoch that "
+                                   "has ended: map again"},
+                                  scope());
+    if (range.mapping()) to.keep(range.mapping());
+    tail.push_back(range.operand());
+  }
+  return detail::submit(to, collective::Barrier{DType::u8}, tail, scope());
+}
+
+std::vector<detail::MappedRange> Collectives::map_ranges(const GpuToken& mine, DType dtype) {
+  struct Card {
+    GpuToken token;
+    std::uint32_t epoch = 0, reserved = 0;
+  };
+  const auto all = gather_values(Card{mine, epoch().value});
+  std::vector<Future<detail::MappedRange>> asked;
+  for (const auto& card : all) asked.push_back(core_->tokens().try_map(card.token, dtype));
+  std::vector<detail::MappedRange> ranges;
+  Result<void> outcome;
+  for (const auto& one : asked) {
+    const auto& mapped = one.wait();
+    if (mapped.ok()) ranges.push_back(*mapped);
+    if (!mapped.ok() && outcome.ok()) outcome = mapped.error();
+  }
+  for (const auto& card : all) {
+    if (card.epoch != all.front().epoch)
+      outcome = Error{Errc::world_reformed, 0, "map_all: the ranks are in different epochs"};
+  }
+  agree(outcome);
+  return ranges;
+}
+
 Future<void> Collectives::mismatch(const char* what, std::int64_t source,
                                    std::int64_t destination) {
   return collectives().refuse_collective(

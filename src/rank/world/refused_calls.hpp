@@ -11,8 +11,8 @@ inline const Error kEmptyGroup{Errc::invalid, 0, "the group is empty: this rank 
 inline const Error kGoneGroup{Errc::stale, 0,
                               "the group is gone: its other ranks let go of it while this one was "
                               "out of the world"};
-inline const Error kMessageInBundle{Errc::unsupported, 0,
-                                    "a bundle takes collectives, and no messages"};
+inline const Error kMessageInBundle{
+    Errc::unsupported, 0, "a bundle takes collectives that move data, no messages or barriers"};
 
 /// Takes the calls of a communicator that cannot have them, such as an empty group. Each is refused
 /// as any wrong call is: what the program does not read ends its run, and a recording fails. Any

@@ -11,8 +11,8 @@
 namespace troupe::host::cpu {
 namespace {
 
-Result<std::byte*> map(int fd, std::uint64_t bytes) {
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+Result<std::byte*> map(int fd, std::uint64_t bytes, int may = PROT_READ | PROT_WRITE) {
+  void* base = ::mmap(nullptr, bytes, may, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) {
     return Error{errno == ENOMEM ? Errc::out_of_memory : Errc::io, errno,
                  std::string("mmap: ") + std::strerror(errno)};
@@ -64,7 +64,7 @@ void CpuMemory::unmap_slab(std::byte* base, std::uint64_t bytes) {
 }
 
 Result<std::byte*> CpuMemory::map_foreign(int fd, std::uint64_t bytes) {
-  return map(fd, bytes);
+  return map(fd, bytes, PROT_READ);
 }
 
 void CpuMemory::unmap_foreign(std::byte* base, std::uint64_t bytes) {

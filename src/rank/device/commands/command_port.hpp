@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <troupe/lib/submit.hpp>
+#include <troupe/spin.hpp>
 
 #include "rank/device/commands/buffers.hpp"
 #include "rank/device/commands/command_ring.hpp"
@@ -61,6 +62,24 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override {
     return shared_.options.spin;
   }
+
+  /// Progress of futures that the thread resolves which attends to the replies (Replies::attend): a
+  /// waiter looks at the replies itself only while there is no such thread.
+  class Beside final : public detail::Progress {
+   public:
+    explicit Beside(CommandPort& port) : port_(&port) {}
+    void poll() noexcept override {
+      port_->replies_.attended() ? cpu_relax() : port_->replies_.poll();
+    }
+    void before_sleep() noexcept override { port_->replies_.before_sleep(); }
+    [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override {
+      return port_->spin_time();
+    }
+
+   private:
+    CommandPort* port_;
+  };
+  [[nodiscard]] detail::Progress& beside() noexcept { return beside_; }
 
   /// For commands that carry out a transfer: they pass ranges that are expected, and whatever
   /// becomes of them is nobody else's business (see CommandView::quiet).
@@ -126,6 +145,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   Replies replies_{shared_};
   Incarnations hosts_{shared_, gate_, ring_, replies_};
   Deliveries deliveries_{*this, 0};
+  Beside beside_{*this};
   std::function<Result<detail::ResultCell>(std::size_t)> make_cell_;
 };
 

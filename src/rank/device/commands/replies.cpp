@@ -7,23 +7,31 @@
 namespace troupe::rank_process {
 
 void Replies::poll() noexcept {
+  look(false);
+}
+
+void Replies::attend() noexcept {
+  attended_.store(true, std::memory_order_relaxed);
+  look(true);
+}
+
+void Replies::rest() {
+  attended_.store(false, std::memory_order_relaxed);
+  before_sleep();
+  drain();
+}
+
+void Replies::look(bool attends) noexcept {
   Resolved resolved(shared_->resolving);
   {
     const std::unique_lock lock(shared_->replies, std::try_to_lock);
     if (!lock.owns_lock()) return;
+    if (attends && shared_->link && ring_.sleep_is_announced()) ring_.cancel_sleep();
     if (polls_++ % kPollsPerClock == 0)
       last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
     take(resolved);
   }
   lose_spoilt(resolved);
-}
-
-void Replies::attend() noexcept {
-  {
-    const std::unique_lock lock(shared_->replies, std::try_to_lock);
-    if (lock.owns_lock() && shared_->link && ring_.sleep_is_announced()) ring_.cancel_sleep();
-  }
-  poll();
 }
 
 void Replies::drain() {

@@ -20,9 +20,13 @@ class Replies {
 
   /// Takes the replies there are, unless another thread does.
   void poll() noexcept;
-  /// The same for a thread that calls it again and again, and before_sleep() when it leaves off:
-  /// until then no reply rings a bell, and the device host does not sleep over what it waits for.
+  /// The same for a thread that calls it again and again, and rest() when it leaves off: until then
+  /// no reply rings a bell, and the device host does not sleep over what it waits for.
   void attend() noexcept;
+  /// Others look from now on.
+  void rest();
+  /// A thread attends to the replies.
+  [[nodiscard]] bool attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
   /// The next reply rings the bell, and the watcher drains.
   void before_sleep() noexcept;
   /// Takes the replies there are; for those that wait for other things too. Whoever was woken for
@@ -45,10 +49,12 @@ class Replies {
   /// The tickets that one reply is about have ended so.
   void close(const wire::ReplyHeader& reply, const Result<void>& outcome, Resolved& resolved);
   void lose_spoilt(Resolved& resolved);
+  void look(bool attends) noexcept;
 
   PortShared* shared_;
   ipc::RingConsumer ring_;
   std::atomic<std::int64_t> last_poll_ns_{0};
+  std::atomic<bool> attended_{false};
   /// Since a waiter slept; with the lock of the replies. The clock costs as much as a poll that
   /// finds nothing.
   std::uint32_t polls_ = 0;

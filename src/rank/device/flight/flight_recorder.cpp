@@ -229,10 +229,11 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   // A bundle has a digest for a count, and the number of its collectives for a root.
   const bool bundle = command.info == &info_of<collective::Bundle>;
   set(kCount, bundle ? agreed.root : agreed.count);
-  set(kPeer,
-      pair_of(agreed.root != Agreement::kNone && !bundle ? agreed.root : only_peer(command.tail),
-              collective));
   const bool exchange = command.info == &info_of<collective::Exchange>;
+  set(kPeer, pair_of(exchange ? only_peer(command.tail)
+                     : bundle ? Agreement::kNone
+                              : agreed.root,
+                     collective));
   set(kGroup, pair_of(static_cast<std::uint32_t>(exchange ? way_of(command.tail) : Way::none),
                       command.scope.group));
   const auto now = ticks();

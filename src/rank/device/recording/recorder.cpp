@@ -127,6 +127,7 @@ Result<JointAccess> Recording::access_of(
 }
 
 bool Recording::does_the_same(const Recording& other) const {
+  if (epoch != other.epoch) return false;
   return std::equal(records.begin(), records.end(), other.records.begin(), other.records.end(),
                     [](auto mine, auto theirs) {
                       if (mine == theirs) return true;
@@ -215,8 +216,7 @@ Result<void> Recorder::check_operands(const detail::CommandView& command) {
   const auto& info = *command.info;
   if (auto kind = check_kind(info, command.op.data()); !kind) return kind;
   const auto outside = [&](const Operand& range) {
-    return is_foreign(range.region) ||
-           ((range.region & kPinnedRegion) != 0 && info.library() == "memory");
+    return (range.region & kPinnedRegion) != 0 && info.library() == "memory";
   };
   for (const auto& use : command.uses()) {
     if (outside(*use.range)) return not_recorded(info.name, "what it copies is the host's");
@@ -245,8 +245,10 @@ Future<void> Recorder::submit(const detail::CommandView& command) {
     if (recorded_.agreed != 0 && recorded_.communicator != command.scope.group)
       return refuse(not_recorded(command.info->name, kOtherRanks));
     recorded_.communicator = command.scope.group;
+  } else if (command.scope.epoch != 0) {
+    recorded_.epoch = command.scope.epoch;
   }
-  // It belongs to any epoch.
+  // It belongs to any epoch, unless it reads other ranks' memory.
   const detail::CommandView recorded(*command.info, own.op, parts, {0, command.scope.group});
   wire::SequenceRecord record(wire::record_bytes(recorded));
   wire::encode(recorded, 0, record);
@@ -286,6 +288,7 @@ Future<void> Recorder::add(const Recording& other) {
       return refuse(not_recorded("sequence.run", kOtherRanks));
     recorded_.communicator = other.communicator;
   }
+  if (other.epoch != 0) recorded_.epoch = other.epoch;
   wire::Command command;
   std::size_t surely_from = 0;  // of it: behind what a branch may pass over
   for (std::uint32_t i = 0; i < other.records.size(); ++i) {

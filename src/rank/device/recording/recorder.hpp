@@ -30,8 +30,9 @@ struct Recording {
   JointAccess access;
   bool repeatable = true;
   bool branches = false;
-  std::uint64_t agreed = 0;                        ///< see sequence::Run
-  std::uint32_t communicator = 0;                  ///< of its collectives; see detail::Scope
+  std::uint64_t agreed = 0;        ///< see sequence::Run
+  std::uint32_t communicator = 0;  ///< of its collectives; see detail::Scope
+  std::uint32_t epoch = 0;         ///< of the memory of other ranks that it reads; 0: it reads none
   std::vector<std::uint32_t> held;                 ///< buffers, once for each time
   std::vector<std::shared_ptr<const void>> keeps;  ///< beside buffers
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include <troupe/lib/sequence.hpp>
 
@@ -168,6 +169,21 @@ Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, 
   return detail::submit(submitter, op, parts, scope);
 }
 
+/// The refusal of a sequence that reads memory of other ranks, of an epoch that the program has
+/// left; nullopt: it may run.
+std::optional<Future<void>> end_of_epoch(rank_process::DeviceCore& core,
+                                         const rank_process::Recording& recording) {
+  if (recording.epoch == 0) return std::nullopt;
+  const auto world = core.collectives();
+  if (recording.epoch == world.epoch) return std::nullopt;
+  const Error stale{Errc::stale, 0,
+                    "sequence.run: it reads memory of other ranks, of an epoch that has ended: "
+                    "record it again"};
+  return recording.agreed == 0
+             ? core.port().refuse(stale)
+             : world.submitter->refuse_collective(stale, {world.epoch, recording.communicator});
+}
+
 /// Submits the commands of a sequence one by one, in its place.
 Future<void> run_singly(rank_process::DeviceCore& core, const rank_process::Recording& recording,
                         std::span<const sequence::Patch> patches) {
@@ -177,8 +193,8 @@ Future<void> run_singly(rank_process::DeviceCore& core, const rank_process::Reco
     if (auto decoded = command.decode(record); !decoded) return core.port().refuse(decoded.error());
     const std::span op(command.op(), command.info().bytes);
     if (!command.info().traits.collective) {
-      futures.push_back(
-          core.submitter().submit(detail::CommandView(command.info(), op, command.parts())));
+      futures.push_back(core.submitter().submit(
+          detail::CommandView(command.info(), op, command.parts(), {recording.epoch})));
       continue;
     }
     const auto world = core.collectives();
@@ -219,6 +235,7 @@ Future<void> Sequence::run(std::span<const ParameterValue> values) const {
     });
     return recorder->add(part);
   }
+  if (auto ended = end_of_epoch(*state_->core, recording)) return *ended;
   if (state_->core->runs_singly() && !recording.branches)
     return run_singly(*state_->core, recording, *patches);
   sequence::Run op;
@@ -237,8 +254,9 @@ Future<void> Sequence::run(std::span<const ParameterValue> values) const {
     return submit_run<sequence::CollectiveRun>(*world.submitter, op, parts,
                                                {world.epoch, recording.communicator});
   }
-  return recording.repeatable ? submit_run<sequence::RepeatableRun>(port, op, parts)
-                              : submit_run<sequence::Run>(port, op, parts);
+  return recording.repeatable
+             ? submit_run<sequence::RepeatableRun>(port, op, parts, {recording.epoch})
+             : submit_run<sequence::Run>(port, op, parts, {recording.epoch});
 }
 
 void if_(const Device& device, const GpuRef<std::int32_t>& flag,
