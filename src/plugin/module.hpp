@@ -31,10 +31,7 @@ inline constexpr const char* kModuleSymbol = "troupe_library_module";
 }  // namespace troupe::plugin
 
 /// What the macros of cpu.hpp and cuda.hpp consist of.
-#define TROUPE_DETAIL_LIBRARY_HALF(Half, its_engine)                             \
-  extern "C" __attribute__((visibility("default")))                              \
-  const ::troupe::plugin::Module troupe_library_module{.engine = #its_engine};   \
-  extern "C" __attribute__((visibility("default"))) ::troupe::host::LibraryHalf* \
-  troupe_library_make(::troupe::host::its_engine::Services& services) {          \
-    return new Half(services);                                                   \
-  }
+#define TROUPE_DETAIL_LIBRARY_HALF(Half, its_engine)                           \
+  extern "C" __attribute__((visibility("default")))                            \
+  const ::troupe::plugin::Module troupe_library_module{.engine = #its_engine}; \
+  TROUPE_MODULE_HALF(Half, its_engine)

@@ -9,7 +9,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Vector final : public LibraryHalfOf<Vector, vectors::Multiply> {
+class Vector final : public LibraryHalfOf<Vector, List<vectors::Multiply>> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -34,7 +34,4 @@ class Vector final : public LibraryHalfOf<Vector, vectors::Multiply> {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Vector(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Vector, cpu)

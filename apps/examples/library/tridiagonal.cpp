@@ -48,9 +48,4 @@ troupe::Result<void> Residual::check() const {
   return batch_of(*this).holds("r", r, n * batch).result();
 }
 
-std::span<const troupe::OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&troupe::info_of<Solve>, &troupe::info_of<Residual>};
-  return kAll;
-}
-
 }  // namespace tridiagonal

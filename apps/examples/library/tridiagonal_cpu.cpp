@@ -27,7 +27,7 @@ std::int64_t solve_one(std::int64_t n, const T* lower, const T* diagonal, const 
   return 0;
 }
 
-class Half final : public host::LibraryHalfOf<Half, Solve, Residual> {
+class Half final : public host::LibraryHalfOf<Half, Operations> {
  public:
   explicit Half(host::cpu::Services& services) : services_(services) {}
 

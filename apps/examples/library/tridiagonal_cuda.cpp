@@ -14,7 +14,7 @@ namespace host = troupe::host;
 namespace cuda = troupe::host::cuda;
 using troupe::Result;
 
-class Half final : public host::LibraryHalfOf<Half, Solve, Residual> {
+class Half final : public host::LibraryHalfOf<Half, Operations> {
  public:
   explicit Half(cuda::Services& services) : services_(services) {}
 

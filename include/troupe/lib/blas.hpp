@@ -6,8 +6,12 @@
 namespace troupe::blas {
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations =
+    List<Axpy, Dot, Nrm2, Asum, Iamax, Scal, Copy, Swap, Rot, Rotg, Rotm, Rotmg, Gemv, Gbmv, Symv,
+         Ger, Syr, Syr2, Trmv, Gemm, Symm, Syrk, Syr2k, Trmm, Trsm, Geam, Dgmm, Tpttr, Trttp,
+         GemmBatched, GemmIndexed, GemmEx, GemvBatched, GemmGrouped, TrsmBatched, GetrfBatched,
+         LapackBatched, Transform, Matmul, TuneMatmul>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::blas
 

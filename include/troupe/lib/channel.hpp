@@ -130,7 +130,7 @@ struct Drop {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Invite, Connect, Join, Settle, Send, Receive, Drop>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::channel

@@ -318,8 +318,9 @@ constexpr TailOperand received(const Operand& data, std::uint32_t peer) noexcept
 Result<void> check_world(std::span<const TailOperand> messages, int rank, int size);
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, AllToAll, Exchange,
+                        Gather, Scatter, Bundle, Barrier>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::collective
 

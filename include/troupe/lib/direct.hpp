@@ -245,8 +245,8 @@ struct Release {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Analyse, Factor, Solve, Release, Schur>;
+inline const Library kLibrary{Operations{}};
 
 /// Which factors of a matrix.
 struct Options {

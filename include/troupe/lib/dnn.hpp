@@ -73,8 +73,9 @@ struct Convolution {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Convolution, GraphCall, Softmax, SoftmaxBackward, Rnn, RnnBackwardData,
+                        RnnBackwardWeights, RnnSpace, Lrn, LrnBackward, CtcLoss>;
+inline const Library kLibrary{Operations{}};
 
 /// What operations of this library are computed in.
 template <class T>

@@ -107,8 +107,8 @@ struct Transform {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Transform>;
+inline const Library kLibrary{Operations{}};
 
 /// The extents of a transform, the slowest dimension first: {rows, columns}.
 struct Extents {

@@ -110,8 +110,8 @@ struct Read {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Write, Read>;
+inline const Library kLibrary{Operations{}};
 
 /// Of a transfer.
 struct Options {

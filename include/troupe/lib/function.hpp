@@ -76,8 +76,8 @@ struct CallThere {
 Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, const Parts& parts);
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Call, RepeatableCall, CallThere>;
+inline const Library kLibrary{Operations{}};
 
 /// The file of a library as this process first found it: device hosts that come later load that, or
 /// nothing.

@@ -162,8 +162,8 @@ class Inline {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Describe, Launch, RepeatableLaunch, LaunchThere, RepeatableLaunchThere>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::kernel
 

@@ -296,4 +296,9 @@ concept Operation = std::is_trivially_copyable_v<Op> && std::is_standard_layout_
   { op.check() } -> std::same_as<Result<void>>;
 };
 
+/// The operations of a library, each once: what tables, halves and checks of all of them are made
+/// from.
+template <Operation... Ops>
+struct List {};
+
 }  // namespace troupe

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -106,6 +105,12 @@ struct OperationTable {
 /// in the file that includes operation_table.hpp and names `&info_of<Op>`.
 template <Operation Op>
 inline constexpr const OperationInfo& info_of = detail::OperationTable<Op>::info;
+
+namespace detail {
+template <Operation... Ops>
+inline constexpr std::array<const OperationInfo*, sizeof...(Ops)> tables_of{
+    &OperationTable<Ops>::info...};
+}  // namespace detail
 #ifdef __clang__
 #pragma clang diagnostic pop
 #endif
@@ -149,16 +154,13 @@ struct LibraryFingerprint {
 /// compare them: a record means the same to both only if they are equal.
 std::vector<LibraryFingerprint> library_fingerprints();
 
-/// Makes operations known to the process. A program has one for operations of its own, in a source
-/// file that includes operation_table.hpp:
+/// Makes operations known to the process. A library's header has one behind its operations, whose
+/// tables a source file of the library makes by including operation_table.hpp; whoever includes the
+/// header knows them. A program has one for operations of its own, in a source file that includes
+/// operation_table.hpp:
 ///
-///     const Library kLibrary{&info_of<Axpy>, &info_of<Dot>};
-///
-/// A library's header has one behind its operations, whose tables its source file makes, so that
-/// whoever includes the header knows them:
-///
-///     std::span<const OperationInfo* const> operations() noexcept;
-///     inline const Library kLibrary{operations()};
+///     using Operations = List<Axpy, Dot>;
+///     inline const Library kLibrary{Operations{}};
 class Library {
  public:
   /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, if one of
@@ -166,9 +168,10 @@ class Library {
   /// kMaxLibraries libraries. The message names both places; `place`: this one.
   explicit Library(std::span<const OperationInfo* const> operations,
                    const std::source_location& place = std::source_location::current());
-  Library(std::initializer_list<const OperationInfo*> operations,
-          const std::source_location& place = std::source_location::current())
-      : Library(std::span(operations.begin(), operations.size()), place) {}
+  template <Operation... Ops>
+  explicit Library(List<Ops...>,
+                   const std::source_location& place = std::source_location::current())
+      : Library(std::span<const OperationInfo* const>(detail::tables_of<Ops...>), place) {}
 };
 
 }  // namespace troupe

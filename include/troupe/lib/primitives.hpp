@@ -52,8 +52,12 @@ struct KeyBits {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations =
+    List<Sort, Reduce, ArgReduce, SegmentedReduce, Scan, SelectNonzero, SelectFlagged,
+         PartitionFlagged, Unique, ReduceByKey, RunLengthEncode, SegmentedSort, Merge, Transform,
+         TransformPairs, Convert, TransformReduce, CopyBatched, ScanByKey, NonTrivialRuns,
+         UniqueByKey, PartitionThreeWay, HistogramEven, HistogramRange, AdjacentDifference>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::primitives
 

@@ -92,8 +92,9 @@ struct LogNormal {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Bits, Uniform, Normal, LogNormal, Exponential, Cauchy, Gamma, Beta, Poisson,
+                        Binomial, Discrete, Sequence>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::rng
 

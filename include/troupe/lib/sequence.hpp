@@ -82,7 +82,7 @@ struct Branch {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Run, RepeatableRun, CollectiveRun, Branch>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::sequence

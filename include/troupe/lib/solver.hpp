@@ -8,8 +8,12 @@
 namespace troupe::solver {
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations =
+    List<Potrf, Potrs, Potri, Trtri, Getrf, Getrs, Sytrf, Sytrs, Geqrf, Ormqr, Orgqr, Gesv, Gels,
+         Syevd, Syevj, Syevdx, Sygvd, Geev, Gesvd, Gesvdj, Gesvdp, Gesvdr, PotrfBatched,
+         PotrsBatched, SyevBatched, SyevjBatched, GesvdjBatched, GesvdaBatched, Sytri, Sygvj,
+         Sygvdx, Sytrd, Orgtr, Ormtr, Gebrd, Orgbr, Larft, Laswp, Lauum>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::solver
 

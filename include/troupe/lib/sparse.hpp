@@ -121,8 +121,12 @@ constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noe
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept;
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations =
+    List<Spmv, Gather, Spgemm, Transposition, Spmm, Sddmm, Gtsv, GtsvStrided, GtsvInterleaved,
+         GpsvInterleaved, Scatter, Axpby, Rot, Spvv, Csr2Coo, Coo2Csr, CooSort, CsrSort, Spsv, Spsm,
+         Geam, SpgemmReuse, SparseToDense, BlockedEllToDense, DenseToSparse, Csr2Bsr, Bsr2Csr,
+         Csr2Sell, Csr2BlockedEll, Examine, SpmvEx, SpmmEx>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::sparse
 

@@ -256,7 +256,8 @@ struct ElementwiseTrinary {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Contract, ContractTrinary, Reduce, Permute, ElementwiseBinary,
+                        ElementwiseTrinary, TuneContract, ContractBlockSparse>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::tensor

@@ -68,8 +68,8 @@ struct Axpby {
 };
 
 /// All of them; whoever includes this header knows them.
-std::span<const OperationInfo* const> operations() noexcept;
-inline const Library kLibrary{operations()};
+using Operations = List<Multiply, Divide, Axpby>;
+inline const Library kLibrary{Operations{}};
 
 }  // namespace troupe::vectors
 

@@ -27,20 +27,26 @@ struct Halve {
   Result<void> check() const { return {}; }
 };
 
+/// A library of one operation, given by its table.
+Library library_of(const OperationInfo& info) {
+  const std::array operations{&info};
+  return Library(std::span<const OperationInfo* const>(operations));
+}
+
 TEST(Registry, FindsAnOperationBehindALibrary) {
   EXPECT_EQ(find_operation(opcode_of<Halve>).info, nullptr);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "unknown");
   const auto before = all_operations().size();
-  const Library library{&info_of<Halve>};
+  const Library library{List<Halve>{}};
   EXPECT_EQ(find_operation(opcode_of<Halve>).info, &info_of<Halve>);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "registry_test.halve");
-  const Library once_more{&info_of<Halve>};
+  const Library once_more{List<Halve>{}};
   EXPECT_EQ(all_operations().size(), before + 1);
   EXPECT_EQ(find_operation(opcode_of<blas::Gemm>).info->name, "blas.gemm");
 }
 
 TEST(Registry, DealsEachLibraryALane) {
-  const Library library{&info_of<Halve>};
+  const Library library{List<Halve>{}};
   EXPECT_EQ(to_string(library_lane("registry_test")), "registry_test");
   EXPECT_EQ(lane_of(Halve{}), library_lane("registry_test"));
   EXPECT_NE(lane_of(Halve{}), lane_of(blas::Gemm{}));
@@ -52,7 +58,7 @@ TEST(Registry, DealsEachLibraryALane) {
 TEST(Registry, RefusesTwoOperationsOfOneOpcode) {
   static auto other = info_of<blas::Axpy>;
   other.name = "registry_test.other";
-  EXPECT_THROW(Library{&other}, Exception);
+  EXPECT_THROW(library_of(other), Exception);
   EXPECT_EQ(operation_name(other.opcode), "blas.axpy");
 }
 
@@ -85,9 +91,8 @@ struct Thrice {
 
 template <Operation Op>
 std::string refused(const std::source_location& place) {
-  const std::array operations{&info_of<Op>};
   try {
-    const Library second(std::span<const OperationInfo* const>(operations), place);
+    const Library second(List<Op>{}, place);
   } catch (const Exception& exception) {
     return exception.error().message;
   }
@@ -97,9 +102,8 @@ std::string refused(const std::source_location& place) {
 TEST(Registry, RefusesTwoOperationsOfOneName) {
   const auto first = std::source_location::current();
   const auto second = std::source_location::current();
-  const std::array operations{&info_of<Twice>};
-  const Library library(std::span<const OperationInfo* const>(operations), first);
-  const Library once_more(std::span<const OperationInfo* const>(operations), second);
+  const Library library(List<Twice>{}, first);
+  const Library once_more(List<Twice>{}, second);
   for (const auto& said : {refused<Swapped>(second), refused<Thrice>(second)}) {
     EXPECT_EQ(said.find("registry_twice.twice is two operations: "), 0u) << said;
     EXPECT_NE(said.find("registry_test.cpp:" + std::to_string(first.line())), std::string::npos)
@@ -110,7 +114,7 @@ TEST(Registry, RefusesTwoOperationsOfOneName) {
   EXPECT_EQ(find_operation(opcode_of<Twice>).info, &info_of<Twice>);
   static auto other = info_of<Twice>;
   other.bytes += 8;  // the same struct, compiled in another way
-  EXPECT_THROW(Library{&other}, Exception);
+  EXPECT_THROW(library_of(other), Exception);
 }
 
 struct WithHole {

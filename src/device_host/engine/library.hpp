@@ -95,27 +95,47 @@ Result<void> carry_out(L& library, const Op& op, const Call& call) {
   }
 }
 
-/// Has L carry out each of Ops, see carry_out(). `Half` is LibraryHalf or what a library of a
-/// special sort has instead.
+/// Whether carry_out() has what it calls.
+template <class L, class Op>
+concept CarriesOut = requires(L& library, const Op& op, const Call& call) {
+  library.run(op, call);
+}
+|| requires(L& library, const Op& op, const Call& call) {
+  run(op, call, library);
+};
+
+/// Has L carry out each operation of a List that it has a function for, see carry_out(); the others
+/// are unsupported on its engine. `Half` is LibraryHalf or what a library of a special sort has
+/// instead.
+template <class L, std::derived_from<LibraryHalf> Half, class Operations>
+class HalfOf;
 template <class L, std::derived_from<LibraryHalf> Half, Operation... Ops>
-class HalfOf : public Half {
+class HalfOf<L, Half, List<Ops...>> : public Half {
  protected:
   using typename Half::Function;
   [[nodiscard]] Function find(std::uint32_t opcode) const final {
-    static const std::unordered_map<std::uint32_t, Function> functions = {
-        {opcode_of<Ops>, &run_as<Ops>}...};
+    static const auto functions = [] {
+      Functions all;
+      (add<Ops>(all), ...);
+      return all;
+    }();
     const auto found = functions.find(opcode);
     return found != functions.end() ? found->second : nullptr;
   }
 
  private:
+  using Functions = std::unordered_map<std::uint32_t, Function>;
+  template <Operation Op>
+  static void add(Functions& all) {
+    if constexpr (CarriesOut<L, Op>) all.emplace(opcode_of<Op>, &run_as<Op>);
+  }
   template <Operation Op>
   static Result<void> run_as(LibraryHalf& library, const std::byte* op, const Call& call) {
     return carry_out(static_cast<L&>(library), *reinterpret_cast<const Op*>(op), call);
   }
 };
-template <class L, Operation... Ops>
-using LibraryHalfOf = HalfOf<L, LibraryHalf, Ops...>;
+template <class L, class Operations>
+using LibraryHalfOf = HalfOf<L, LibraryHalf, Operations>;
 
 /// The name of the library that carries out the commands of a lane.
 [[nodiscard]] std::string_view library_of(Lane lane) noexcept;
@@ -130,8 +150,8 @@ T asked(T otherwise, Ask&& ask) {
   }
 }
 
-/// What the module of a library exports: `LibraryHalf* troupe_library_make(Services&)`, of its
-/// engine's Services, which outlive it.
+/// What the module of a library exports, see TROUPE_MODULE_HALF: `LibraryHalf*
+/// troupe_library_make(Services&)`, of its engine's Services, which outlive it.
 inline constexpr const char* kMakeSymbol = "troupe_library_make";
 
 /// Finds a symbol in the module of a library: troupe-NAME-ENGINE.so beside the file that this
@@ -160,3 +180,11 @@ Result<std::unique_ptr<LibraryHalf>> make_half(std::string_view name, const std:
 std::vector<std::string> installed_libraries(const std::string& engine);
 
 }  // namespace troupe::host
+
+/// Makes a class the half of its module. Outside of all namespaces, once in a module;
+/// `its_engine`: the engine's namespace.
+#define TROUPE_MODULE_HALF(Half, its_engine)                                     \
+  extern "C" __attribute__((visibility("default"))) ::troupe::host::LibraryHalf* \
+  troupe_library_make(::troupe::host::its_engine::Services& services) {          \
+    return new Half(services);                                                   \
+  }

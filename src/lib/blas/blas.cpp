@@ -102,19 +102,4 @@ Result<void> Rotmg::check() const {
       .result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{
-      &info_of<Axpy>,          &info_of<Dot>,         &info_of<Nrm2>,        &info_of<Asum>,
-      &info_of<Iamax>,         &info_of<Scal>,        &info_of<Copy>,        &info_of<Swap>,
-      &info_of<Rot>,           &info_of<Rotg>,        &info_of<Rotm>,        &info_of<Rotmg>,
-      &info_of<Gemv>,          &info_of<Gbmv>,        &info_of<Symv>,        &info_of<Ger>,
-      &info_of<Syr>,           &info_of<Syr2>,        &info_of<Trmv>,        &info_of<Gemm>,
-      &info_of<Symm>,          &info_of<Syrk>,        &info_of<Syr2k>,       &info_of<Trmm>,
-      &info_of<Trsm>,          &info_of<Geam>,        &info_of<Dgmm>,        &info_of<Tpttr>,
-      &info_of<Trttp>,         &info_of<GemmBatched>, &info_of<GemmIndexed>, &info_of<GemmEx>,
-      &info_of<GemvBatched>,   &info_of<GemmGrouped>, &info_of<TrsmBatched>, &info_of<GetrfBatched>,
-      &info_of<LapackBatched>, &info_of<Transform>,   &info_of<Matmul>,      &info_of<TuneMatmul>};
-  return kAll;
-}
-
 }  // namespace troupe::blas

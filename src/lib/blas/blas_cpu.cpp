@@ -311,7 +311,4 @@ Result<void> run(const blas::Rotmg& op, const Call& call, Blas& library) {
 
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Blas(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Blas, cpu)

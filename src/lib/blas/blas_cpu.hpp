@@ -188,15 +188,7 @@ Result<void> run_or_look(const blas::GemmEx& op, const Call& call, Blas& library
 Result<void> run_or_look(const blas::GemmBatched& op, const Call& call, Blas& library);
 Result<void> run_or_look(const blas::Matmul& op, const Call& call, Blas& library);
 
-class Blas final
-    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
-                           blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
-                           blas::Rotmg, blas::Gemv, blas::Gbmv, blas::Symv, blas::Ger, blas::Syr,
-                           blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm, blas::Syrk, blas::Syr2k,
-                           blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
-                           blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
-                           blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
-                           blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
+class Blas final : public LibraryHalfOf<Blas, blas::Operations> {
  public:
   explicit Blas(Services& its_services)
       : services(its_services), looks(its_services.product_checks()) {

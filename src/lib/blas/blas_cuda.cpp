@@ -244,7 +244,4 @@ Result<void> run(const blas::Rotmg& op, const Call& call, Blas& library) {
 
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Blas(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Blas, cuda)

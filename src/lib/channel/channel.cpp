@@ -50,11 +50,4 @@ Result<void> Drop::check() const {
   return numbered(*this).result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Invite>, &info_of<Connect>, &info_of<Join>,
-                                   &info_of<Settle>, &info_of<Send>,    &info_of<Receive>,
-                                   &info_of<Drop>};
-  return kAll;
-}
-
 }  // namespace troupe::channel

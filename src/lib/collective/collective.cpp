@@ -176,12 +176,4 @@ Result<void> check_world(std::span<const TailOperand> messages, int rank, int si
   return Error{Errc::invalid, 0, "an exchange whose messages to its own rank do not match"};
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{
-      &info_of<AllReduce>,     &info_of<Reduce>,   &info_of<Broadcast>, &info_of<AllGather>,
-      &info_of<ReduceScatter>, &info_of<AllToAll>, &info_of<Exchange>,  &info_of<Gather>,
-      &info_of<Scatter>,       &info_of<Bundle>,   &info_of<Barrier>};
-  return kAll;
-}
-
 }  // namespace troupe::collective

@@ -184,11 +184,7 @@ class Timing {
   TimePoint begin_;
 };
 
-class Collective final
-    : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
-                    collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-                    collective::AllToAll, collective::Exchange, collective::Gather,
-                    collective::Scatter, collective::Bundle, collective::Barrier> {
+class Collective final : public HalfOf<Collective, CollectiveHalf, collective::Operations> {
  public:
   explicit Collective(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -308,7 +304,4 @@ Result<void> Collective::run(const Op& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Collective(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Collective, cpu)

@@ -150,11 +150,7 @@ Communicator::Channels channels_of(std::uint32_t number, bool reproducible) {
   return {.most = world ? 0 : most};
 }
 
-class Collective final
-    : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
-                    collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-                    collective::AllToAll, collective::Exchange, collective::Gather,
-                    collective::Scatter, collective::Bundle, collective::Barrier> {
+class Collective final : public HalfOf<Collective, CollectiveHalf, collective::Operations> {
  public:
   explicit Collective(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -535,7 +531,4 @@ Result<void> Collective::open_links(std::uint32_t communicator, const std::vecto
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Collective(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Collective, cuda)

@@ -154,10 +154,4 @@ std::vector<IndexRule> Schur::index_rules() const {
   return rules;
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Analyse>, &info_of<Factor>, &info_of<Solve>,
-                                   &info_of<Release>, &info_of<Schur>};
-  return kAll;
-}
-
 }  // namespace troupe::direct

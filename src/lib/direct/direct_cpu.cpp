@@ -74,8 +74,7 @@ void fill_with_nan(T* matrix, std::int64_t rows, std::int64_t columns, std::int6
   for (std::int64_t j = 0; j < columns; ++j) std::fill_n(matrix + j * leading, rows, T(kNaN));
 }
 
-class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Factor, direct::Solve,
-                                          direct::Release, direct::Schur> {
+class Direct final : public LibraryHalfOf<Direct, direct::Operations> {
  public:
   explicit Direct(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -241,7 +240,4 @@ Result<void> Direct::run(const direct::Schur& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Direct(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Direct, cpu)

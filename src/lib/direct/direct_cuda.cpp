@@ -54,8 +54,7 @@ Systems systems_of(const direct::Solve& op, const Call& call) {
 /// Solutions, steps of refinement among them, that are queued without a thread of their own.
 constexpr std::int64_t kMostAtOnce = 16;
 
-class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Factor, direct::Solve,
-                                          direct::Release, direct::Schur> {
+class Direct final : public LibraryHalfOf<Direct, direct::Operations> {
  public:
   explicit Direct(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -210,7 +209,4 @@ Result<void> Direct::fill_with_nan(const direct::Solve& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Direct(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Direct, cuda)

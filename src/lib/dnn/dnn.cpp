@@ -80,13 +80,4 @@ std::uint64_t Convolution::written(const Operand& operand) const noexcept {
          size_of(dtype);
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{
-      &info_of<Convolution>,        &info_of<GraphCall>, &info_of<Softmax>,
-      &info_of<SoftmaxBackward>,    &info_of<Rnn>,       &info_of<RnnBackwardData>,
-      &info_of<RnnBackwardWeights>, &info_of<RnnSpace>,  &info_of<Lrn>,
-      &info_of<LrnBackward>,        &info_of<CtcLoss>};
-  return kAll;
-}
-
 }  // namespace troupe::dnn

@@ -17,10 +17,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                                       dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn,
-                                       dnn::LrnBackward, dnn::CtcLoss> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Operations> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -167,7 +164,4 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Dnn(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Dnn, cpu)

@@ -44,10 +44,7 @@ Result<Fills> fills_for(const Shape& shape) {
   return fills_of(*view);
 }
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                                       dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn,
-                                       dnn::LrnBackward, dnn::CtcLoss> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Operations> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -371,7 +368,4 @@ void Dnn::restore(State& own, const Shape& shape, std::span<const std::byte> byt
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Dnn(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Dnn, cuda)

@@ -168,9 +168,4 @@ Result<void> Transform::check() const {
   return checks.result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Transform>};
-  return kAll;
-}
-
 }  // namespace troupe::fft

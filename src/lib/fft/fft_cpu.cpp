@@ -210,7 +210,7 @@ Result<Plan> make_plan(const fft::Transform& op, bool in_place) {
   });
 }
 
-class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
+class Fft final : public LibraryHalfOf<Fft, fft::Operations> {
  public:
   explicit Fft(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -390,7 +390,4 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Fft(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Fft, cpu)

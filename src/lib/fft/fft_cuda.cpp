@@ -120,7 +120,7 @@ cufftResult execute(cufftHandle plan, const fft::Transform& op, const Call& call
                                call.at<cufftDoubleComplex>(op.output), direction);
 }
 
-class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
+class Fft final : public LibraryHalfOf<Fft, fft::Operations> {
  public:
   explicit Fft(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -287,7 +287,4 @@ Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Fft(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Fft, cuda)

@@ -107,9 +107,4 @@ Touched touched_by(const std::filesystem::path& path) {
   return touched;
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Write>, &info_of<Read>};
-  return kAll;
-}
-
 }  // namespace troupe::file

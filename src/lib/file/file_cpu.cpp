@@ -10,7 +10,7 @@ namespace troupe::host::cpu {
 namespace {
 
 /// Files: the memory of a slab is the process's own, so each transfer is direct.
-class FileHalf final : public LibraryHalfOf<FileHalf, file::Write, file::Read> {
+class FileHalf final : public LibraryHalfOf<FileHalf, file::Operations> {
  public:
   explicit FileHalf(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -55,7 +55,4 @@ class FileHalf final : public LibraryHalfOf<FileHalf, file::Write, file::Read> {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::FileHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::FileHalf, cpu)

@@ -49,7 +49,7 @@ Target open_target(const std::string& path, Direction direction) {
 }
 
 /// Files, on the library's thread: a call comes back when its transfer has ended.
-class FileHalf final : public LibraryHalfOf<FileHalf, file::Write, file::Read> {
+class FileHalf final : public LibraryHalfOf<FileHalf, file::Operations> {
  public:
   explicit FileHalf(Services& services) : services_(services) {}
   Result<void> open(Queue) override;
@@ -227,7 +227,4 @@ Result<std::uint32_t> FileHalf::checksum(const std::byte* memory, std::uint64_t 
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::FileHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::FileHalf, cuda)

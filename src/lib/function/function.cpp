@@ -124,11 +124,6 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
                             : submit_as<Call>(submitter, *known, parts);
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Call>, &info_of<RepeatableCall>, &info_of<CallThere>};
-  return kAll;
-}
-
 }  // namespace functions
 
 namespace {

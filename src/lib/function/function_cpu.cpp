@@ -9,8 +9,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class FunctionHalf final
-    : public LibraryHalfOf<FunctionHalf, functions::Call, functions::RepeatableCall> {
+class FunctionHalf final : public LibraryHalfOf<FunctionHalf, functions::Operations> {
  public:
   explicit FunctionHalf(Services& services) : services_(services) {}
 
@@ -41,7 +40,4 @@ class FunctionHalf final
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::FunctionHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::FunctionHalf, cpu)

@@ -7,8 +7,7 @@
 namespace troupe::host::cuda {
 namespace {
 
-class FunctionHalf final
-    : public LibraryHalfOf<FunctionHalf, functions::Call, functions::RepeatableCall> {
+class FunctionHalf final : public LibraryHalfOf<FunctionHalf, functions::Operations> {
  public:
   explicit FunctionHalf(Services& services) : services_(services) {}
 
@@ -53,7 +52,4 @@ class FunctionHalf final
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::FunctionHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::FunctionHalf, cuda)

@@ -123,10 +123,4 @@ std::string_view Inline::symbol(std::size_t index) const noexcept {
   return left.substr(0, std::min(left.find('\0'), left.size()));
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Describe>, &info_of<Launch>, &info_of<RepeatableLaunch>,
-                                   &info_of<LaunchThere>, &info_of<RepeatableLaunchThere>};
-  return kAll;
-}
-
 }  // namespace troupe::kernel

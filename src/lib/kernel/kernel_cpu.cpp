@@ -32,8 +32,7 @@ kernel::Facts facts_of(const LoadedImage::Kernel& one) {
   return facts;
 }
 
-class KernelHalf final
-    : public LibraryHalfOf<KernelHalf, kernel::Describe, kernel::Launch, kernel::RepeatableLaunch> {
+class KernelHalf final : public LibraryHalfOf<KernelHalf, kernel::Operations> {
  public:
   explicit KernelHalf(Services& services)
       : services_(services), blocks_(std::make_shared<BlockRunner>(services.threads())) {}
@@ -167,7 +166,4 @@ class KernelHalf final
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::KernelHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::KernelHalf, cpu)

@@ -141,8 +141,7 @@ Result<void> find_parameters(const void* function, kernel::Facts& facts) {
   }
 }
 
-class KernelHalf final
-    : public LibraryHalfOf<KernelHalf, kernel::Describe, kernel::Launch, kernel::RepeatableLaunch> {
+class KernelHalf final : public LibraryHalfOf<KernelHalf, kernel::Operations> {
  public:
   explicit KernelHalf(Services& services) : services_(services) {}
 
@@ -419,7 +418,4 @@ void KernelHalf::adopt_plan(std::span<const std::byte> plan) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::KernelHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::KernelHalf, cuda)

@@ -85,12 +85,4 @@ Result<void> LibraryFault::check() const {
       .result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Fill>,         &info_of<Copy>,   &info_of<CopyRows>,
-                                   &info_of<Digest>,       &info_of<Flip>,   &info_of<StrayWrite>,
-                                   &info_of<Nop>,          &info_of<Fence>,  &info_of<Fault>,
-                                   &info_of<LibraryFault>, &info_of<Prepare>};
-  return kAll;
-}
-
 }  // namespace troupe::memory

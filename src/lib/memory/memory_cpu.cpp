@@ -30,8 +30,7 @@ std::uint64_t digest(const std::byte* data, std::uint64_t bytes) {
   return sum + Digest::mix(word + place);
 }
 
-class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::CopyRows,
-                                          memory::Digest, memory::Flip, memory::StrayWrite> {
+class Memory final : public LibraryHalfOf<Memory, memory::Operations> {
  public:
   explicit Memory(Services& services) : services_(services) {}
   Result<void> run(const memory::Fill& op, const Call& call);
@@ -93,7 +92,4 @@ Result<void> Memory::run(const memory::StrayWrite& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Memory(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Memory, cpu)

@@ -33,8 +33,7 @@ cudaError_t find_copy(PFN_cuMemcpyDtoDAsync_v3020& found) {
 }
 
 /// The engine of a lane that moves memory.
-class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy, memory::CopyRows,
-                                          memory::Digest, memory::Flip, memory::StrayWrite> {
+class Memory final : public LibraryHalfOf<Memory, memory::Operations> {
  public:
   explicit Memory(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
@@ -140,7 +139,4 @@ Result<void> Memory::run(const memory::StrayWrite& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Memory(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Memory, cuda)

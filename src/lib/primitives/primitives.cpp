@@ -110,33 +110,4 @@ Result<void> PartitionThreeWay::verdict(const std::byte* cell) const {
   return {};
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Sort>,
-                                   &info_of<Reduce>,
-                                   &info_of<ArgReduce>,
-                                   &info_of<SegmentedReduce>,
-                                   &info_of<Scan>,
-                                   &info_of<SelectNonzero>,
-                                   &info_of<SelectFlagged>,
-                                   &info_of<PartitionFlagged>,
-                                   &info_of<Unique>,
-                                   &info_of<ReduceByKey>,
-                                   &info_of<RunLengthEncode>,
-                                   &info_of<SegmentedSort>,
-                                   &info_of<Merge>,
-                                   &info_of<Transform>,
-                                   &info_of<TransformPairs>,
-                                   &info_of<Convert>,
-                                   &info_of<TransformReduce>,
-                                   &info_of<CopyBatched>,
-                                   &info_of<ScanByKey>,
-                                   &info_of<NonTrivialRuns>,
-                                   &info_of<UniqueByKey>,
-                                   &info_of<PartitionThreeWay>,
-                                   &info_of<HistogramEven>,
-                                   &info_of<HistogramRange>,
-                                   &info_of<AdjacentDifference>};
-  return kAll;
-}
-
 }  // namespace troupe::primitives

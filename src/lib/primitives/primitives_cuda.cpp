@@ -68,7 +68,4 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
 
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Primitives(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Primitives, cuda)

@@ -45,17 +45,7 @@ struct Combined {
   primitives::Unary op{};
 };
 
-class Primitives final
-    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
-                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
-                           primitives::SelectFlagged, primitives::PartitionFlagged,
-                           primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
-                           primitives::ScanByKey, primitives::SegmentedSort, primitives::Merge,
-                           primitives::Transform, primitives::TransformPairs, primitives::Convert,
-                           primitives::TransformReduce, primitives::CopyBatched,
-                           primitives::NonTrivialRuns, primitives::UniqueByKey,
-                           primitives::PartitionThreeWay, primitives::HistogramEven,
-                           primitives::HistogramRange, primitives::AdjacentDifference> {
+class Primitives final : public LibraryHalfOf<Primitives, primitives::Operations> {
  public:
   explicit Primitives(Services& its_services) : services(its_services) {}
   [[nodiscard]] Dependencies stands_on() const override;

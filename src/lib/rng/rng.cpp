@@ -166,12 +166,4 @@ Result<AliasTable> alias_table(std::span<const double> weights) {
   return table;
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Bits>,      &info_of<Uniform>,     &info_of<Normal>,
-                                   &info_of<LogNormal>, &info_of<Exponential>, &info_of<Cauchy>,
-                                   &info_of<Gamma>,     &info_of<Beta>,        &info_of<Poisson>,
-                                   &info_of<Binomial>,  &info_of<Discrete>,    &info_of<Sequence>};
-  return kAll;
-}
-
 }  // namespace troupe::rng

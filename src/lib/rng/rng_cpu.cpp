@@ -25,9 +25,7 @@ void draw(const Law& law, const RandomRange& range, T* destination) {
   }
 }
 
-class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal, rng::LogNormal,
-                                       rng::Exponential, rng::Cauchy, rng::Gamma, rng::Beta,
-                                       rng::Poisson, rng::Binomial, rng::Discrete, rng::Sequence> {
+class Rng final : public LibraryHalfOf<Rng, rng::Operations> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -137,7 +135,4 @@ Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Rng(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Rng, cpu)

@@ -15,9 +15,7 @@ kernels::RandomRange range_of(const Op& op) {
   return {op.seed, rng_numbers::position_of(op), op.n};
 }
 
-class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal, rng::LogNormal,
-                                       rng::Exponential, rng::Cauchy, rng::Gamma, rng::Beta,
-                                       rng::Poisson, rng::Binomial, rng::Discrete, rng::Sequence> {
+class Rng final : public LibraryHalfOf<Rng, rng::Operations> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
@@ -127,7 +125,4 @@ Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Rng(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Rng, cuda)

@@ -43,10 +43,4 @@ std::string CollectiveRun::describe(const Agreement& agreed) {
   return std::string("recorded collectives with the hash ") + digits.data();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Run>, &info_of<RepeatableRun>, &info_of<CollectiveRun>,
-                                   &info_of<Branch>};
-  return kAll;
-}
-
 }  // namespace troupe::sequence

@@ -97,22 +97,4 @@ Result<void> Sytrs::check() const {
   return array(checks, "pivots", pivots, n, DType::i64).result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{
-      &info_of<Potrf>,         &info_of<Potrs>,        &info_of<Potri>,
-      &info_of<Trtri>,         &info_of<Getrf>,        &info_of<Getrs>,
-      &info_of<Sytrf>,         &info_of<Sytrs>,        &info_of<Geqrf>,
-      &info_of<Ormqr>,         &info_of<Orgqr>,        &info_of<Gesv>,
-      &info_of<Gels>,          &info_of<Syevd>,        &info_of<Syevj>,
-      &info_of<Syevdx>,        &info_of<Sygvd>,        &info_of<Geev>,
-      &info_of<Gesvd>,         &info_of<Gesvdj>,       &info_of<Gesvdp>,
-      &info_of<Gesvdr>,        &info_of<PotrfBatched>, &info_of<PotrsBatched>,
-      &info_of<SyevBatched>,   &info_of<SyevjBatched>, &info_of<GesvdjBatched>,
-      &info_of<GesvdaBatched>, &info_of<Sytri>,        &info_of<Sygvj>,
-      &info_of<Sygvdx>,        &info_of<Sytrd>,        &info_of<Orgtr>,
-      &info_of<Ormtr>,         &info_of<Gebrd>,        &info_of<Orgbr>,
-      &info_of<Larft>,         &info_of<Laswp>,        &info_of<Lauum>};
-  return kAll;
-}
-
 }  // namespace troupe::solver

@@ -157,7 +157,4 @@ Result<void> run(const solver::Sytrs& op, const Call& call, Solver& library) {
 
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Solver(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Solver, cpu)

@@ -132,16 +132,7 @@ inline std::vector<lapack_int> narrowed(const std::int64_t* pivots, std::int64_t
   return narrow;
 }
 
-class Solver final
-    : public LibraryHalfOf<
-          Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
-          solver::Getrs, solver::Sytrf, solver::Sytrs, solver::Geqrf, solver::Ormqr, solver::Orgqr,
-          solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
-          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr,
-          solver::PotrfBatched, solver::PotrsBatched, solver::SyevBatched, solver::SyevjBatched,
-          solver::GesvdjBatched, solver::GesvdaBatched, solver::Sytri, solver::Sygvj,
-          solver::Sygvdx, solver::Sytrd, solver::Orgtr, solver::Ormtr, solver::Gebrd, solver::Orgbr,
-          solver::Larft, solver::Lauum, solver::Laswp> {
+class Solver final : public LibraryHalfOf<Solver, solver::Operations> {
  public:
   explicit Solver(Services& its_services);
   [[nodiscard]] Dependencies stands_on() const override;

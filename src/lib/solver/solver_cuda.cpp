@@ -274,7 +274,4 @@ Result<void> Solver::warm_up(Queue queue) {
 
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Solver(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Solver, cuda)

@@ -118,40 +118,4 @@ Result<void> Gather::check() const {
       .result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Spmv>,
-                                   &info_of<Gather>,
-                                   &info_of<Spgemm>,
-                                   &info_of<Transposition>,
-                                   &info_of<Spmm>,
-                                   &info_of<Sddmm>,
-                                   &info_of<Gtsv>,
-                                   &info_of<GtsvStrided>,
-                                   &info_of<GtsvInterleaved>,
-                                   &info_of<GpsvInterleaved>,
-                                   &info_of<Scatter>,
-                                   &info_of<Axpby>,
-                                   &info_of<Rot>,
-                                   &info_of<Spvv>,
-                                   &info_of<Csr2Coo>,
-                                   &info_of<Coo2Csr>,
-                                   &info_of<CooSort>,
-                                   &info_of<CsrSort>,
-                                   &info_of<Spsv>,
-                                   &info_of<Spsm>,
-                                   &info_of<Geam>,
-                                   &info_of<SpgemmReuse>,
-                                   &info_of<SparseToDense>,
-                                   &info_of<BlockedEllToDense>,
-                                   &info_of<DenseToSparse>,
-                                   &info_of<Csr2Bsr>,
-                                   &info_of<Bsr2Csr>,
-                                   &info_of<Csr2Sell>,
-                                   &info_of<Csr2BlockedEll>,
-                                   &info_of<Examine>,
-                                   &info_of<SpmvEx>,
-                                   &info_of<SpmmEx>};
-  return kAll;
-}
-
 }  // namespace troupe::sparse

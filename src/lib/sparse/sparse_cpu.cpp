@@ -35,7 +35,4 @@ Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library) {
 
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Sparse(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Sparse, cpu)

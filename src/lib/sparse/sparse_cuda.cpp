@@ -181,7 +181,4 @@ Result<void> run(const sparse::Spgemm& op, const Call& call, Sparse& library) {
 
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Sparse(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Sparse, cuda)

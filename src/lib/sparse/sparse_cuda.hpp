@@ -62,16 +62,7 @@ bool is_looked_at(const OperationInfo& info, const std::byte* op, const Call& ca
 Result<void> run_or_look(const sparse::Spmv& op, const Call& call, Sparse& library);
 Result<void> run_or_look(const sparse::Spmm& op, const Call& call, Sparse& library);
 
-class Sparse final
-    : public LibraryHalfOf<
-          Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
-          sparse::Sddmm, sparse::Gtsv, sparse::GtsvStrided, sparse::GtsvInterleaved,
-          sparse::GpsvInterleaved, sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-          sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort, sparse::Spsv,
-          sparse::Spsm, sparse::Geam, sparse::SpgemmReuse, sparse::SparseToDense,
-          sparse::BlockedEllToDense, sparse::DenseToSparse, sparse::Csr2Bsr, sparse::Bsr2Csr,
-          sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
-          sparse::SpmmEx> {
+class Sparse final : public LibraryHalfOf<Sparse, sparse::Operations> {
  public:
   explicit Sparse(Services& its_services)
       : services(its_services), looks(its_services.product_checks()) {}

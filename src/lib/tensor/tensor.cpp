@@ -297,12 +297,4 @@ Result<void> ElementwiseTrinary::check() const {
   return checks.result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{
-      &info_of<Contract>,     &info_of<ContractTrinary>,    &info_of<Reduce>,
-      &info_of<Permute>,      &info_of<ElementwiseBinary>,  &info_of<ElementwiseTrinary>,
-      &info_of<TuneContract>, &info_of<ContractBlockSparse>};
-  return kAll;
-}
-
 }  // namespace troupe::tensor

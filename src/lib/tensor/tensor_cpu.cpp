@@ -69,10 +69,7 @@ Error too_large(std::string_view operation) {
           std::string(operation) + ": the cpu engine multiplies matrices with extents below 2^31"};
 }
 
-class TensorHalf final
-    : public LibraryHalfOf<TensorHalf, tensor::Contract, tensor::ContractTrinary, tensor::Reduce,
-                           tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary,
-                           tensor::TuneContract, tensor::ContractBlockSparse> {
+class TensorHalf final : public LibraryHalfOf<TensorHalf, tensor::Operations> {
  public:
   explicit TensorHalf(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -252,7 +249,4 @@ class TensorHalf final
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::TensorHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::TensorHalf, cpu)

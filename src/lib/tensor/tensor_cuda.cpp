@@ -46,10 +46,7 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-class TensorHalf final
-    : public LibraryHalfOf<TensorHalf, tensor::Contract, tensor::ContractTrinary, tensor::Reduce,
-                           tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary,
-                           tensor::TuneContract, tensor::ContractBlockSparse> {
+class TensorHalf final : public LibraryHalfOf<TensorHalf, tensor::Operations> {
  public:
   explicit TensorHalf(Services& services) : services_(services), tuner_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -228,7 +225,4 @@ void TensorHalf::restore(State& own, const PlanKey& key) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::TensorHalf(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::TensorHalf, cuda)

@@ -24,9 +24,4 @@ Result<void> Axpby::check() const {
       .result();
 }
 
-std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Multiply>, &info_of<Divide>, &info_of<Axpby>};
-  return kAll;
-}
-
 }  // namespace troupe::vectors

@@ -6,8 +6,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Vector final
-    : public LibraryHalfOf<Vector, vectors::Multiply, vectors::Divide, vectors::Axpby> {
+class Vector final : public LibraryHalfOf<Vector, vectors::Operations> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   Result<void> run(const vectors::Multiply& op, const Call& call);
@@ -58,7 +57,4 @@ Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cpu::Services& services) {
-  return new troupe::host::cpu::Vector(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cpu::Vector, cpu)

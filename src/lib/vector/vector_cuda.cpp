@@ -6,8 +6,7 @@
 namespace troupe::host::cuda {
 namespace {
 
-class Vector final
-    : public LibraryHalfOf<Vector, vectors::Multiply, vectors::Divide, vectors::Axpby> {
+class Vector final : public LibraryHalfOf<Vector, vectors::Operations> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
@@ -61,7 +60,4 @@ Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cuda
 
-extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
-    troupe::host::cuda::Services& services) {
-  return new troupe::host::cuda::Vector(services);
-}
+TROUPE_MODULE_HALF(troupe::host::cuda::Vector, cuda)

@@ -78,7 +78,7 @@ void throw_as_told(std::uint64_t what) {
   }
 }
 
-class Throwing final : public LibraryHalfOf<Throwing, Throw> {
+class Throwing final : public LibraryHalfOf<Throwing, List<Throw>> {
  public:
   Result<void> run(const Throw& op, const Call&) { return throw_as_told(op.what), Result<void>(); }
 };
