@@ -26,7 +26,7 @@ struct Own {
     return {};
   }
 };
-const Library kOwn{List<Own>{}};
+const Library kOwn{tables_of(List<Own>{})};
 #endif
 
 int ask(Runtime& runtime) {

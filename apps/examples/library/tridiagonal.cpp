@@ -48,4 +48,8 @@ troupe::Result<void> Residual::check() const {
   return batch_of(*this).holds("r", r, n * batch).result();
 }
 
+std::span<const troupe::OperationInfo* const> operations() noexcept {
+  return troupe::tables_of(Operations{});
+}
+
 }  // namespace tridiagonal

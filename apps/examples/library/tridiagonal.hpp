@@ -60,7 +60,8 @@ struct Residual {
 
 /// All of them; whoever includes this header knows them.
 using Operations = troupe::List<Solve, Residual>;
-inline const troupe::Library kLibrary{Operations{}};
+std::span<const troupe::OperationInfo* const> operations() noexcept;
+inline const troupe::Library kLibrary{operations()};
 
 /// The matrices of a batch of systems of order n.
 template <class Ref>

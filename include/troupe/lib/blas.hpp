@@ -11,7 +11,8 @@ using Operations =
          Ger, Syr, Syr2, Trmv, Gemm, Symm, Syrk, Syr2k, Trmm, Trsm, Geam, Dgmm, Tpttr, Trttp,
          GemmBatched, GemmIndexed, GemmEx, GemvBatched, GemmGrouped, TrsmBatched, GetrfBatched,
          LapackBatched, Transform, Matmul, TuneMatmul>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::blas
 

@@ -131,6 +131,7 @@ struct Drop {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Invite, Connect, Join, Settle, Send, Receive, Drop>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::channel

@@ -320,7 +320,8 @@ Result<void> check_world(std::span<const TailOperand> messages, int rank, int si
 /// All of them; whoever includes this header knows them.
 using Operations = List<AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, AllToAll, Exchange,
                         Gather, Scatter, Bundle, Barrier>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::collective
 

@@ -246,7 +246,8 @@ struct Release {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Analyse, Factor, Solve, Release, Schur>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// Which factors of a matrix.
 struct Options {

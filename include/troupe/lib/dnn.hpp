@@ -75,7 +75,8 @@ struct Convolution {
 /// All of them; whoever includes this header knows them.
 using Operations = List<Convolution, GraphCall, Softmax, SoftmaxBackward, Rnn, RnnBackwardData,
                         RnnBackwardWeights, RnnSpace, Lrn, LrnBackward, CtcLoss>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// What operations of this library are computed in.
 template <class T>

@@ -108,7 +108,8 @@ struct Transform {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Transform>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// The extents of a transform, the slowest dimension first: {rows, columns}.
 struct Extents {

@@ -111,7 +111,8 @@ struct Read {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Write, Read>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// Of a transfer.
 struct Options {

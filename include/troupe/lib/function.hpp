@@ -77,7 +77,8 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Call, RepeatableCall, CallThere>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// The file of a library as this process first found it: device hosts that come later load that, or
 /// nothing.

@@ -163,7 +163,8 @@ class Inline {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Describe, Launch, RepeatableLaunch, LaunchThere, RepeatableLaunchThere>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::kernel
 

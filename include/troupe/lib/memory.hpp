@@ -217,6 +217,7 @@ struct Prepare {
 /// All of them; whoever includes this header knows them.
 using Operations =
     List<Fill, Copy, CopyRows, Digest, Flip, StrayWrite, Nop, Fence, Fault, LibraryFault, Prepare>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::memory

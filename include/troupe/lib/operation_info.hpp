@@ -105,12 +105,6 @@ struct OperationTable {
 /// in the file that includes operation_table.hpp and names `&info_of<Op>`.
 template <Operation Op>
 inline constexpr const OperationInfo& info_of = detail::OperationTable<Op>::info;
-
-namespace detail {
-template <Operation... Ops>
-inline constexpr std::array<const OperationInfo*, sizeof...(Ops)> tables_of{
-    &OperationTable<Ops>::info...};
-}  // namespace detail
 #ifdef __clang__
 #pragma clang diagnostic pop
 #endif
@@ -154,13 +148,17 @@ struct LibraryFingerprint {
 /// compare them: a record means the same to both only if they are equal.
 std::vector<LibraryFingerprint> library_fingerprints();
 
-/// Makes operations known to the process. A library's header has one behind its operations, whose
-/// tables a source file of the library makes by including operation_table.hpp; whoever includes the
-/// header knows them. A program has one for operations of its own, in a source file that includes
-/// operation_table.hpp:
+/// Makes operations known to the process. A program has one for operations of its own, in a source
+/// file that includes operation_table.hpp:
+///
+///     const Library kLibrary{tables_of(List<Axpy, Dot>{})};
+///
+/// A library's header has one behind its operations, so that whoever includes it knows them; their
+/// tables are made in one source file of the library, by `return tables_of(Operations{});`:
 ///
 ///     using Operations = List<Axpy, Dot>;
-///     inline const Library kLibrary{Operations{}};
+///     std::span<const OperationInfo* const> operations() noexcept;
+///     inline const Library kLibrary{operations()};
 class Library {
  public:
   /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, if one of
@@ -168,10 +166,6 @@ class Library {
   /// kMaxLibraries libraries. The message names both places; `place`: this one.
   explicit Library(std::span<const OperationInfo* const> operations,
                    const std::source_location& place = std::source_location::current());
-  template <Operation... Ops>
-  explicit Library(List<Ops...>,
-                   const std::source_location& place = std::source_location::current())
-      : Library(std::span<const OperationInfo* const>(detail::tables_of<Ops...>), place) {}
 };
 
 }  // namespace troupe

@@ -202,4 +202,11 @@ constexpr OperationInfo make_info() {
 template <class Op>
 constinit const OperationInfo detail::OperationTable<Op>::info = detail::make_info<Op>();
 
+/// The tables of all operations of a list, which are made where this is called.
+template <Operation... Ops>
+std::span<const OperationInfo* const> tables_of(List<Ops...>) noexcept {
+  static constexpr std::array<const OperationInfo*, sizeof...(Ops)> kTables{&info_of<Ops>...};
+  return kTables;
+}
+
 }  // namespace troupe

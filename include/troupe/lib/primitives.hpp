@@ -57,7 +57,8 @@ using Operations =
          PartitionFlagged, Unique, ReduceByKey, RunLengthEncode, SegmentedSort, Merge, Transform,
          TransformPairs, Convert, TransformReduce, CopyBatched, ScanByKey, NonTrivialRuns,
          UniqueByKey, PartitionThreeWay, HistogramEven, HistogramRange, AdjacentDifference>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::primitives
 

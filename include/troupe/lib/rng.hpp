@@ -94,7 +94,8 @@ struct LogNormal {
 /// All of them; whoever includes this header knows them.
 using Operations = List<Bits, Uniform, Normal, LogNormal, Exponential, Cauchy, Gamma, Beta, Poisson,
                         Binomial, Discrete, Sequence>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::rng
 

@@ -83,6 +83,7 @@ struct Branch {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Run, RepeatableRun, CollectiveRun, Branch>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::sequence

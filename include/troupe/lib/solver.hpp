@@ -13,7 +13,8 @@ using Operations =
          Syevd, Syevj, Syevdx, Sygvd, Geev, Gesvd, Gesvdj, Gesvdp, Gesvdr, PotrfBatched,
          PotrsBatched, SyevBatched, SyevjBatched, GesvdjBatched, GesvdaBatched, Sytri, Sygvj,
          Sygvdx, Sytrd, Orgtr, Ormtr, Gebrd, Orgbr, Larft, Laswp, Lauum>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::solver
 

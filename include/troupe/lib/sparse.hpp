@@ -126,7 +126,8 @@ using Operations =
          GpsvInterleaved, Scatter, Axpby, Rot, Spvv, Csr2Coo, Coo2Csr, CooSort, CsrSort, Spsv, Spsm,
          Geam, SpgemmReuse, SparseToDense, BlockedEllToDense, DenseToSparse, Csr2Bsr, Bsr2Csr,
          Csr2Sell, Csr2BlockedEll, Examine, SpmvEx, SpmmEx>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::sparse
 

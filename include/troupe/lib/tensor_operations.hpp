@@ -258,6 +258,7 @@ struct ElementwiseTrinary {
 /// All of them; whoever includes this header knows them.
 using Operations = List<Contract, ContractTrinary, Reduce, Permute, ElementwiseBinary,
                         ElementwiseTrinary, TuneContract, ContractBlockSparse>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::tensor

@@ -69,7 +69,8 @@ struct Axpby {
 
 /// All of them; whoever includes this header knows them.
 using Operations = List<Multiply, Divide, Axpby>;
-inline const Library kLibrary{Operations{}};
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::vectors
 

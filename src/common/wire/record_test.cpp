@@ -108,7 +108,7 @@ struct Weigh {
 };
 
 TEST(Parts, ComeBackAsTheyWereSentAndAreChecked) {
-  const Library library{List<Weigh>{}};
+  const Library library{tables_of(List<Weigh>{})};
   const Weigh op{DType::f64, troupe::test::cell_in(1)};
   const auto bytes = std::as_bytes(std::span(&op, 1));
   const std::vector<TailOperand> tail{{troupe::test::range_in(2), 5, Access::read},

@@ -37,16 +37,16 @@ TEST(Registry, FindsAnOperationBehindALibrary) {
   EXPECT_EQ(find_operation(opcode_of<Halve>).info, nullptr);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "unknown");
   const auto before = all_operations().size();
-  const Library library{List<Halve>{}};
+  const Library library{tables_of(List<Halve>{})};
   EXPECT_EQ(find_operation(opcode_of<Halve>).info, &info_of<Halve>);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "registry_test.halve");
-  const Library once_more{List<Halve>{}};
+  const Library once_more{tables_of(List<Halve>{})};
   EXPECT_EQ(all_operations().size(), before + 1);
   EXPECT_EQ(find_operation(opcode_of<blas::Gemm>).info->name, "blas.gemm");
 }
 
 TEST(Registry, DealsEachLibraryALane) {
-  const Library library{List<Halve>{}};
+  const Library library{tables_of(List<Halve>{})};
   EXPECT_EQ(to_string(library_lane("registry_test")), "registry_test");
   EXPECT_EQ(lane_of(Halve{}), library_lane("registry_test"));
   EXPECT_NE(lane_of(Halve{}), lane_of(blas::Gemm{}));
@@ -92,7 +92,7 @@ struct Thrice {
 template <Operation Op>
 std::string refused(const std::source_location& place) {
   try {
-    const Library second(List<Op>{}, place);
+    const Library second(tables_of(List<Op>{}), place);
   } catch (const Exception& exception) {
     return exception.error().message;
   }
@@ -102,8 +102,8 @@ std::string refused(const std::source_location& place) {
 TEST(Registry, RefusesTwoOperationsOfOneName) {
   const auto first = std::source_location::current();
   const auto second = std::source_location::current();
-  const Library library(List<Twice>{}, first);
-  const Library once_more(List<Twice>{}, second);
+  const Library library(tables_of(List<Twice>{}), first);
+  const Library once_more(tables_of(List<Twice>{}), second);
   for (const auto& said : {refused<Swapped>(second), refused<Thrice>(second)}) {
     EXPECT_EQ(said.find("registry_twice.twice is two operations: "), 0u) << said;
     EXPECT_NE(said.find("registry_test.cpp:" + std::to_string(first.line())), std::string::npos)

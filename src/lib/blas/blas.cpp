@@ -102,4 +102,8 @@ Result<void> Rotmg::check() const {
       .result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::blas

@@ -50,4 +50,8 @@ Result<void> Drop::check() const {
   return numbered(*this).result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::channel

@@ -176,4 +176,8 @@ Result<void> check_world(std::span<const TailOperand> messages, int rank, int si
   return Error{Errc::invalid, 0, "an exchange whose messages to its own rank do not match"};
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::collective

@@ -154,4 +154,8 @@ std::vector<IndexRule> Schur::index_rules() const {
   return rules;
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::direct

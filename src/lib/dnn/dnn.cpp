@@ -80,4 +80,8 @@ std::uint64_t Convolution::written(const Operand& operand) const noexcept {
          size_of(dtype);
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::dnn

@@ -168,4 +168,8 @@ Result<void> Transform::check() const {
   return checks.result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::fft

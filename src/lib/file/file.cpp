@@ -107,4 +107,8 @@ Touched touched_by(const std::filesystem::path& path) {
   return touched;
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::file

@@ -167,4 +167,8 @@ Future<void> Functions::submit_there(detail::Submitter& there, const Function& w
   return detail::submit(there, op, Parts(arguments.buffers(), data));
 }
 
+std::span<const OperationInfo* const> functions::operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe

@@ -123,4 +123,8 @@ std::string_view Inline::symbol(std::size_t index) const noexcept {
   return left.substr(0, std::min(left.find('\0'), left.size()));
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::kernel

@@ -85,4 +85,8 @@ Result<void> LibraryFault::check() const {
       .result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::memory

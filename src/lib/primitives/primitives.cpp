@@ -110,4 +110,8 @@ Result<void> PartitionThreeWay::verdict(const std::byte* cell) const {
   return {};
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::primitives

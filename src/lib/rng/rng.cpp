@@ -166,4 +166,8 @@ Result<AliasTable> alias_table(std::span<const double> weights) {
   return table;
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::rng

@@ -43,4 +43,8 @@ std::string CollectiveRun::describe(const Agreement& agreed) {
   return std::string("recorded collectives with the hash ") + digits.data();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::sequence

@@ -97,4 +97,8 @@ Result<void> Sytrs::check() const {
   return array(checks, "pivots", pivots, n, DType::i64).result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::solver

@@ -118,4 +118,8 @@ Result<void> Gather::check() const {
       .result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::sparse

@@ -297,4 +297,8 @@ Result<void> ElementwiseTrinary::check() const {
   return checks.result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::tensor

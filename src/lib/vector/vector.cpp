@@ -24,4 +24,8 @@ Result<void> Axpby::check() const {
       .result();
 }
 
+std::span<const OperationInfo* const> operations() noexcept {
+  return tables_of(Operations{});
+}
+
 }  // namespace troupe::vectors
