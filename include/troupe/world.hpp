@@ -123,9 +123,10 @@ class World : public Collectives {
   }
   /// Keeps the token's buffer alive; see TokenLease.
   Future<TokenLease> hold(const GpuToken& token);
-  /// What the token names, for this rank's commands to read where it is; its owner keeps it
-  /// meanwhile. See MappedRef. Errors: unsupported (its rank is on another host, its GPU cannot be
-  /// reached, --token-path is network or nccl), stale, invalid, peer_lost, world_reformed.
+  /// Maps the buffer that the token names: commands of this rank's device read it where it is, and
+  /// its owner keeps it meanwhile. See MappedRef. Errors: unsupported (its rank is on another host,
+  /// its GPU cannot be reached, --token-path is network or nccl), stale, invalid, peer_lost,
+  /// world_reformed.
   template <Element T>
   Future<MappedRef<T>> map(const GpuToken& token) {
     return detail::then_at_once(map_range(token, dtype_of<T>),

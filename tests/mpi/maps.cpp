@@ -82,7 +82,7 @@ TROUPE_MPI_CASE(maps) {
   }
   (void)device.take_error();
 
-  // What its owner has let go of stays while it is mapped, and goes then.
+  // A buffer stays while it is mapped, also when its owner has let go of it, and goes then.
   auto gone = device.alloc<std::int64_t>(1'000);
   device.upload<std::int64_t>(counted(1'000, of_rank(c.rank(), 1)), gone).get();
   const auto freed = c.world().gather_values(gone.token());
@@ -103,7 +103,7 @@ TROUPE_MPI_CASE(maps) {
       "what is mapped no longer goes");
   (void)device.take_error();
 
-  // What is wrong.
+  // Wrong tokens and ranges.
   auto bad = tokens[static_cast<std::size_t>(next)];
   bad.generation += 1;
   c.expect_equal(c.world().map<std::int64_t>(bad).wait().code(), Errc::stale, "no such contents");

@@ -95,7 +95,7 @@ Result<void> carry_out(L& library, const Op& op, const Call& call) {
   }
 }
 
-/// Whether carry_out() has what it calls.
+/// carry_out() finds a function of L for the operation.
 template <class L, class Op>
 concept CarriesOut = requires(L& library, const Op& op, const Call& call) {
   library.run(op, call);
@@ -150,8 +150,8 @@ T asked(T otherwise, Ask&& ask) {
   }
 }
 
-/// What the module of a library exports, see TROUPE_MODULE_HALF: `LibraryHalf*
-/// troupe_library_make(Services&)`, of its engine's Services, which outlive it.
+/// The module of a library exports `LibraryHalf* troupe_library_make(Services&)`, of its engine's
+/// Services, which outlive the half: see TROUPE_MODULE_HALF.
 inline constexpr const char* kMakeSymbol = "troupe_library_make";
 
 /// Finds a symbol in the module of a library: troupe-NAME-ENGINE.so beside the file that this

@@ -33,7 +33,7 @@ class Mappings {
   [[nodiscard]] bool reaches(const Operand& range) const;
   /// False for a command that would write memory of another rank: nobody does but its owner.
   [[nodiscard]] static bool may_use(const wire::Command& command, const OperandUse& use);
-  /// Whether all operands are mapped, and none is used as it may not be. Errors: internal.
+  /// An error unless all operands are mapped and none is used as it may not be. Errors: internal.
   [[nodiscard]] Result<void> reaches_all(const wire::Command& command) const;
 
   /// To unmap pinned memory waits for all that runs (cudaHostUnregister does), so it is done only
