@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/common/frontend_cuda.hpp"
 
 namespace troupe::bench {
 namespace {

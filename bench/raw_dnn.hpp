@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <troupe/lib/dnn_convolution.hpp>
+#include <troupe/lib/dnn/convolution.hpp>
 
 #include "raw_cuda.hpp"
 

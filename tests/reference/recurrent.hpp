@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/lib/dnn_rnn.hpp>
+#include <troupe/lib/dnn/rnn.hpp>
 
 #include "reference/differences.hpp"
 

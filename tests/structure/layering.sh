@@ -11,13 +11,14 @@
 #   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
 #                              of either. own_operations and sequences.cpp alone include a library's header: nothing else names an
 #                              operation
-#   src/lib/NAME/              no rank/, no other library; CUDA in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh only, NCCL and
-#                              Gloo in the halves of lib/collective/ only. Of device_host/ the halves NAME_cpu.cpp include
-#                              engine/cpu/library.hpp, *_cuda.cpp and *_cuda.hpp engine/cuda/library.hpp and
-#                              stream_memory.hpp, those of lib/collective/ engine/collective_half.hpp and
-#                              engine/cuda/peer_memory.hpp beside it, kernels engine/cuda/launch.hpp and launch.cuh,
-#                              everything else nothing; but what looks at products (engine/product_*.hpp, cpu/await.hpp,
-#                              cpu/spoil.hpp, cuda/stored.cuh). Neither tower includes anything of it (NAME_test.cpp and NAME_samples.cpp are tests, and free)
+#   src/lib/NAME/              no rank/, no other library. A file is for the CPU engine if its name is, or ends with _,
+#                              cpu.cpp or cpu.hpp; likewise cuda; *.cu and *.cuh are kernels. CUDA in cuda files and kernels
+#                              only, NCCL and Gloo in those of lib/collective/ only. Of device_host/ cpu files include
+#                              engine/cpu/library.hpp, cuda files engine/cuda/library.hpp and stream_memory.hpp, those of
+#                              lib/collective/ engine/collective_half.hpp and engine/cuda/peer_memory.hpp beside it, kernels
+#                              engine/cuda/launch.hpp and launch.cuh, everything else nothing; but code that looks at
+#                              products may include engine/product_*.hpp, cpu/await.hpp, cpu/spoil.hpp and cuda/stored.cuh.
+#                              Neither tower includes anything of it (tests and samples.cpp are free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/keeper/                src/common/ and MPI
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
@@ -32,13 +33,16 @@ cd "$tree"
 
 mpi='<(mpi|mpi-ext)\.h>'
 gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|cudss|cutensor|nccl|nvrtc|nvml|nvJitLink|cupti|nvtx|nvToolsExt|thrust/|cub/|cooperative_groups|library_types\.h|driver_types\.h|device_launch)'
-# Files of a library that may include CUDA.
-cuda_half='[a-z_]+(_cuda\.[ch]pp|\.cuh?)'
+# A library's files, in its folder or in those of its families, for one engine.
+cpu_half='([a-z_0-9/]*[/_])?cpu\.[ch]pp'
+cuda_code='([a-z_0-9/]*[/_])?cuda\.[ch]pp'
+cuda_kernels='[a-z_0-9/]+\.cuh?'
+cuda_half="($cuda_code|$cuda_kernels)"
 violations=0
 
 # "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include of the tree, looked for once
 all=$(grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
-  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' include src apps tests/torture |
+  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude=test.cpp --exclude=samples.cpp include src apps tests/torture |
   sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/')
 
 # includes FOLDER: those below it
@@ -73,9 +77,9 @@ forbid include '<cereal/' "cereal is for who asks for it" "include/troupe/actor/
 forbid src "$mpi" "MPI belongs in src/rank/net/mpi and in src/keeper" "src/rank/net/mpi/|src/keeper/"
 forbid apps "$mpi" "applications do not see MPI" 'apps/troupe-perf/peer_mpi\.cpp:'
 forbid src "$gpu" "CUDA belongs in src/device_host/engine/cuda and in the cuda halves of libraries" \
-  "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
+  "src/device_host/engine/cuda/|src/lib/$cuda_half:"
 forbid src '[<"]nccl' "NCCL belongs in the collective library's half" "src/lib/collective/$cuda_half:"
-forbid src '<gloo/' "Gloo belongs in the collective library's half" 'src/lib/collective/[a-z_]+_cpu\.[ch]pp:'
+forbid src '<gloo/' "Gloo belongs in the collective library's half" "src/lib/collective/$cpu_half:"
 forbid apps "$gpu" "applications do not see CUDA" "apps/troupe-perf/peer_nccl\.cpp:|apps/examples/library/$cuda_half:"
 
 demand src '<|"(common|rank|device_host|keeper|lib|plugin|simulation)/' "includes of our own are rooted at src"
@@ -85,10 +89,11 @@ forbid src '"plugin/' "what is for libraries outside the tree is for them alone"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
-  'src/lib/[a-z]+/([a-z_]+_cpu\.[ch]pp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/(library|stream_memory)\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/(collective_half|cuda/peer_memory)\.hpp"|src/lib/(blas|fft|sparse)/[a-z_]+\.(hpp|cpp|cu):[0-9]+:"device_host/engine/(product_(checks|sums)\.hpp|cpu/(await|spoil)\.hpp|cuda/stored\.cuh)"'
+  "src/lib/($cpu_half:[0-9]+:\"device_host/engine/cpu/library\.hpp\"|$cuda_code:[0-9]+:\"device_host/engine/cuda/(library|stream_memory)\.hpp\"|$cuda_kernels:[0-9]+:\"device_host/engine/cuda/launch\.(hpp|cuh)\"|collective/($cpu_half|$cuda_code):[0-9]+:\"device_host/engine/(collective_half|cuda/peer_memory)\.hpp\"|(blas|fft|sparse)/[a-z_0-9/]+\.(hpp|cpp|cu):[0-9]+:\"device_host/engine/(product_(checks|sums)\.hpp|cpu/(await|spoil)\.hpp|cuda/stored\.cuh)\")"
 demand src/lib/distributed '<troupe/|<[a-z_0-9]+>' "what many ranks compute together stands on public calls alone"
 while IFS=: read -r file line header; do
-  [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
+  library=${file#src/lib/}
+  [[ $header == "\"lib/${library%%/*}/"* ]] ||
     report "$file:$line:$header" "a library does not include another one"
 done < <(includes src/lib | grep ':"lib/' || true)
 forbid src/common '"(rank|device_host)/' "common stands below both processes"

@@ -16,6 +16,7 @@ plant() {
   if [[ " ${planted[*]} " != *" $1 "* ]]; then
     [[ ! -e $file ]] || { echo "$1 is there already" && exit 1; }
     planted+=("$1")
+    mkdir -p "$(dirname "$file")"
     echo '// planted' >"$file"
   fi
   echo "#include $2" >>"$file"
@@ -57,12 +58,12 @@ plant src/device_host/planted.cpp '<troupe/lib/blas.hpp>'
 plant src/common/wire/planted.cpp '<troupe/lib/collective.hpp>'
 plant src/common/wire/planted.cpp '<troupe/lib/operations.hpp>'
 plant src/device_host/planted.cpp '"lanes.hpp"'
-plant src/device_host/engine/cpu/planted.cpp '"lib/rng/random.hpp"'
-plant src/rank/device/planted.cpp '"lib/rng/random.hpp"'
+plant src/device_host/engine/cpu/planted.cpp '"lib/rng/random_cpu.hpp"'
+plant src/rank/device/planted.cpp '"lib/rng/random_cpu.hpp"'
 plant src/lib/blas/planted.cpp '"rank/protocol/message.hpp"'
 plant src/lib/blas/planted.cpp '"device_host/engine/cpu/library.hpp"'
 plant src/lib/blas/planted_cpu.cpp '"device_host/engine/engine.hpp"'
-plant src/lib/blas/planted_cpu.cpp '"lib/rng/random.hpp"'
+plant src/lib/blas/planted_cpu.cpp '"lib/rng/random_cpu.hpp"'
 plant src/lib/blas/planted_cpu.cpp '<cublas_v2.h>'
 plant src/lib/blas/planted.cpp '<cublas_v2.h>'
 plant src/lib/blas/planted_cuda.cpp '<nccl.h>'
@@ -74,9 +75,13 @@ plant src/lib/collective/planted_cuda.cpp '<gloo/context.h>'
 plant src/lib/collective/planted.cpp '"device_host/engine/collective_half.hpp"'
 plant src/lib/blas/planted_cpu.cpp '"device_host/engine/collective_half.hpp"'
 plant src/lib/blas/planted_cuda.cpp '"device_host/engine/cuda/cuda_engine.hpp"'
+plant src/lib/blas/planted/rules.cpp '"device_host/engine/cpu/library.hpp"'
+plant src/lib/blas/planted/cpu.cpp '"lib/rng/random_cpu.hpp"'
+plant src/lib/blas/planted/cpu.cpp '<cublas_v2.h>'
+plant src/lib/blas/planted/cuda.cpp '<nccl.h>'
 plant src/lib/blas/planted_cuda.cpp '"device_host/engine/cpu/library.hpp"'
 plant src/lib/blas/planted.cu '"device_host/engine/cuda/library.hpp"'
-plant src/device_host/engine/cuda/planted.cpp '"lib/blas/status_cuda.hpp"'
+plant src/device_host/engine/cuda/planted.cpp '"lib/blas/common/status_cuda.hpp"'
 plant apps/troupe-cg/planted.cpp '"common/core/log.hpp"'
 plant apps/troupe-cg/planted.cpp '<mpi.h>'
 plant apps/troupe-info/planted.cpp '"stencil.hpp"'

@@ -9,8 +9,8 @@
 #include <troupe/lib/function.hpp>
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/primitives.hpp>
-#include <troupe/lib/primitives_custom.hpp>
-#include <troupe/lib/primitives_custom_each.hpp>
+#include <troupe/lib/primitives/custom.hpp>
+#include <troupe/lib/primitives/custom_each.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/tensor.hpp>
 #include <troupe/ordered_fault.hpp>

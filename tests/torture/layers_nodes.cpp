@@ -162,7 +162,7 @@ Id Layers::doubled_backward(Id dy) {
   return keep(made, std::move(result));
 }
 
-// Norms: the formulas are those of dnn_norms.hpp, the slack some tens of roundings in f32.
+// Norms: the formulas are those of dnn/norms.hpp, the slack some tens of roundings in f32.
 
 dnn::Normalized Layers::norm(dnn::Norm which, Id x, Id scale, Id bias, dnn::Phase phase) {
   constexpr float kEpsilon = 1e-5f;

@@ -74,7 +74,7 @@ enum class Kind : std::uint8_t {
   gather,     ///< at[1] = at[0][at[3]]
   uniform,    ///< at[0] = random numbers
   normal,     ///< at[0] = random numbers
-  law,        ///< at[0] = random numbers by a law of rng_laws.hpp
+  law,        ///< at[0] = random numbers by a law of rng/laws.hpp
   sequence,   ///< at[0] = the begin of a sequence of cuRAND's
   potrf,  ///< at[0], m x m, becomes its Cholesky factor; with n > 0 it is from `data`, and fails
   factor_info,   ///< the info of a factorisation whose minor of order n is not definite; 0: all are

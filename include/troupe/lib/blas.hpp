@@ -1,6 +1,14 @@
 #pragma once
 
-#include <troupe/lib/blas_tune.hpp>
+#include <troupe/lib/blas/batched.hpp>
+#include <troupe/lib/blas/gemm_ex.hpp>
+#include <troupe/lib/blas/level1.hpp>
+#include <troupe/lib/blas/level2.hpp>
+#include <troupe/lib/blas/level3.hpp>
+#include <troupe/lib/blas/lists.hpp>
+#include <troupe/lib/blas/matmul.hpp>
+#include <troupe/lib/blas/transform.hpp>
+#include <troupe/lib/blas/tune.hpp>
 
 /// BLAS by its own names (reference: https://www.netlib.org/blas).
 namespace troupe::blas {
@@ -18,11 +26,13 @@ inline const Library kLibrary{operations()};
 
 namespace troupe {
 
-/// Dense linear algebra of one device; from `device.blas()`. Its calls are those of its bases.
+/// Dense linear algebra of one device; from `device.blas()`.
 template <class Refs>
-class BasicBlas : public BlasTune<Refs> {
+class BasicBlas : public detail::CallsOf<BlasLevel1<Refs>, BlasLevel2<Refs>, BlasLevel3<Refs>,
+                                         BlasBatches<Refs>, BlasLists<Refs>, BlasProducts<Refs>,
+                                         BlasTransform<Refs>, BlasMatmul<Refs>, BlasTune<Refs>> {
  public:
-  using BlasTune<Refs>::BlasTune;
+  using BasicBlas::CallsOf::CallsOf;
 };
 
 using Blas = BasicBlas<LocalRefs>;

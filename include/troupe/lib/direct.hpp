@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/lib/sparse_matrix.hpp>
+#include <troupe/lib/sparse/matrix.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Systems of linear equations A X = B whose matrix A is sparse, by factors of A: L U, L D L^H, or

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <troupe/lib/rng_laws.hpp>
-#include <troupe/lib/rng_sequence.hpp>
-#include <troupe/lib/rng_stream.hpp>
+#include <troupe/lib/rng/laws.hpp>
+#include <troupe/lib/rng/sequence.hpp>
+#include <troupe/lib/rng/stream.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Random numbers: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405) as cuRAND

@@ -1,6 +1,11 @@
 #pragma once
 
-#include <troupe/lib/solver_reductions.hpp>
+#include <troupe/lib/solver/batched.hpp>
+#include <troupe/lib/solver/eigen.hpp>
+#include <troupe/lib/solver/linear.hpp>
+#include <troupe/lib/solver/orthogonal.hpp>
+#include <troupe/lib/solver/reductions.hpp>
+#include <troupe/lib/solver/svd.hpp>
 
 /// Dense linear algebra by LAPACK's names (https://www.netlib.org/lapack): systems of linear
 /// equations, eigenvalues and singular values. Column-major; leading dimensions in elements. f32,
@@ -20,10 +25,11 @@ inline const Library kLibrary{operations()};
 
 namespace troupe {
 
-/// LAPACK on one device; from `device.solver()`. Its calls are those of its bases.
-class Solver : public SolverReductions {
+/// LAPACK on one device; from `device.solver()`.
+class Solver : public detail::CallsOf<SolverLinear, SolverOrthogonal, SolverEigen, SolverSvd,
+                                      SolverBatches, SolverReductions> {
  public:
-  using SolverReductions::SolverReductions;
+  using CallsOf::CallsOf;
 };
 
 namespace solver {

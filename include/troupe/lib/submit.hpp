@@ -180,5 +180,20 @@ Future<Value> submit_exact_for_value(Submitter& submitter, const Op& op,
       submitter, op, [&](const Op& whole) { return submit_exact(submitter, whole, lengths); });
 }
 
+/// The calls of a family of operations.
+class Calls {
+ public:
+  explicit Calls(Submitter& submitter) noexcept : submitter_(&submitter) {}
+
+ protected:
+  Submitter* submitter_;
+};
+/// The calls of a library: those of its families, side by side.
+template <class... Families>
+class CallsOf : public Families... {
+ public:
+  explicit CallsOf(Submitter& submitter) noexcept : Families(submitter)... {}
+};
+
 }  // namespace detail
 }  // namespace troupe

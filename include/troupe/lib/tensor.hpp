@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <troupe/lib/submit.hpp>
-#include <troupe/lib/tensor_blocks.hpp>
-#include <troupe/lib/tensor_operations.hpp>
+#include <troupe/lib/tensor/blocks.hpp>
+#include <troupe/lib/tensor/operations.hpp>
 
 /// Calls on tensors of any number of dimensions: contractions, sums along dimensions, permutations
 /// and elementwise functions.
@@ -67,7 +67,7 @@ namespace troupe {
 ///     const tensor::View a(x, {m, k}), b(y, {k, n}), c(z, {m, n});
 ///     tensor::on(device).contract(1.0f, a("mk"), b("kn"), 0.0f, c("mn"));
 ///
-/// See <troupe/lib/tensor_operations.hpp> for the formulas. Where a call has no tensor to add, it
+/// See <troupe/lib/tensor/operations.hpp> for the formulas. Where a call has no tensor to add, it
 /// adds to the result, and does not read it if the factor is 0 and a value. The first call of a
 /// shape makes a plan, which takes up to milliseconds. Errors: invalid (modes, extents or operands
 /// that do not fit), unsupported (the library is not installed, or has no such operation),

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -84,39 +85,37 @@ class LibraryHalf {
   [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
 };
 
-/// Carries an operation out: by `library.run(op, call)`, or by a function `run(op, call, library)`
-/// beside the class of the library.
-template <class L, Operation Op>
-Result<void> carry_out(L& library, const Op& op, const Call& call) {
-  if constexpr (requires { library.run(op, call); }) {
-    return library.run(op, call);
-  } else {
-    return run(op, call, library);
-  }
-}
-
-/// carry_out() finds a function of L for the operation.
-template <class L, class Op>
-concept CarriesOut = requires(L& library, const Op& op, const Call& call) {
-  library.run(op, call);
-}
-|| requires(L& library, const Op& op, const Call& call) {
-  run(op, call, library);
-};
-
-/// Has L carry out each operation of a List that it has a function for, see carry_out(); the others
-/// are unsupported on its engine. `Half` is LibraryHalf or what a library of a special sort has
-/// instead.
+/// Has L, the class that is derived from it, carry out operations of a List: by functions of its
+/// own, `run(op, call)`, and by handlers, which are free functions `Result<void> run(const Op& op,
+/// const Call& call, L& library)` in the files of the operations' families. TROUPE_HANDLERS makes
+/// those of a file known. An operation with neither is unsupported on the half's engine. `Half` is
+/// LibraryHalf or what a library of a special sort has instead.
 template <class L, std::derived_from<LibraryHalf> Half, class Operations>
 class HalfOf;
 template <class L, std::derived_from<LibraryHalf> Half, Operation... Ops>
 class HalfOf<L, Half, List<Ops...>> : public Half {
- protected:
+ public:
   using typename Half::Function;
+
+  /// Makes the handlers known that `handler(op, call, library)` finds for the library's operations.
+  /// When the module is loaded, see TROUPE_HANDLERS.
+  template <class Handler>
+  static bool handle(Handler) {
+    (add_handler<Ops, Handler>(), ...);
+    return true;
+  }
+  /// Carries an operation out by its handler, for other parts of the library.
+  template <Operation Op>
+  Result<void> carry_out(const Op& op, const Call& call) {
+    return handlers().at(opcode_of<Op>)(*this, reinterpret_cast<const std::byte*>(&op), call);
+  }
+
+ protected:
   [[nodiscard]] Function find(std::uint32_t opcode) const final {
     static const auto functions = [] {
       Functions all;
-      (add<Ops>(all), ...);
+      (add_own<Ops>(all), ...);
+      all.insert(handlers().begin(), handlers().end());
       return all;
     }();
     const auto found = functions.find(opcode);
@@ -125,13 +124,27 @@ class HalfOf<L, Half, List<Ops...>> : public Half {
 
  private:
   using Functions = std::unordered_map<std::uint32_t, Function>;
-  template <Operation Op>
-  static void add(Functions& all) {
-    if constexpr (CarriesOut<L, Op>) all.emplace(opcode_of<Op>, &run_as<Op>);
+  static Functions& handlers() {
+    static Functions all;
+    return all;
+  }
+  template <Operation Op, class Handler>
+  static void add_handler() {
+    if constexpr (std::is_invocable_v<Handler, const Op&, const Call&, L&>) {
+      handlers()[opcode_of<Op>] = [](LibraryHalf& library, const std::byte* op, const Call& call) {
+        return Handler()(*reinterpret_cast<const Op*>(op), call, static_cast<L&>(library));
+      };
+    }
   }
   template <Operation Op>
-  static Result<void> run_as(LibraryHalf& library, const std::byte* op, const Call& call) {
-    return carry_out(static_cast<L&>(library), *reinterpret_cast<const Op*>(op), call);
+  static void add_own(Functions& all) {
+    if constexpr (requires(L & library, const Op& op, const Call& call) {
+                    library.run(op, call);
+                  }) {
+      all[opcode_of<Op>] = [](LibraryHalf& library, const std::byte* op, const Call& call) {
+        return static_cast<L&>(library).run(*reinterpret_cast<const Op*>(op), call);
+      };
+    }
   }
 };
 template <class L, class Operations>
@@ -180,6 +193,17 @@ Result<std::unique_ptr<LibraryHalf>> make_half(std::string_view name, const std:
 std::vector<std::string> installed_libraries(const std::string& engine);
 
 }  // namespace troupe::host
+
+/// Makes known the handlers of a library's half that stand above it in this file: see HalfOf. In
+/// the namespace of the half's class.
+#define TROUPE_HANDLERS(Half)                                                                    \
+  namespace {                                                                                    \
+  [[maybe_unused]] const bool TROUPE_DETAIL_JOIN(handled_, __COUNTER__) = Half::handle(          \
+      [](const auto& op, const ::troupe::host::Call& call,                                       \
+         Half& library) -> decltype(run(op, call, library)) { return run(op, call, library); }); \
+  }
+#define TROUPE_DETAIL_JOIN(a, b) TROUPE_DETAIL_JOIN_NAMES(a, b)
+#define TROUPE_DETAIL_JOIN_NAMES(a, b) a##b
 
 /// Makes a class the half of its module. Outside of all namespaces, once in a module;
 /// `its_engine`: the engine's namespace.

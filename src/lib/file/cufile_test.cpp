@@ -1,4 +1,4 @@
-#include "lib/file/cufile.hpp"
+#include "lib/file/cufile_cuda.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

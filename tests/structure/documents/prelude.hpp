@@ -19,8 +19,8 @@
 #include <troupe/lib/function.hpp>
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/primitives.hpp>
-#include <troupe/lib/rng_sequence.hpp>
-#include <troupe/lib/rng_stream.hpp>
+#include <troupe/lib/rng/sequence.hpp>
+#include <troupe/lib/rng/stream.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/tensor.hpp>
 #include <troupe/troupe.hpp>

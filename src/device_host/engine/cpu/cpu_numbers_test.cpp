@@ -12,7 +12,7 @@
 #include "common/core/narrow_float.hpp"
 #include "cpu_engine_rig.hpp"
 #include "lib/rng/philox.hpp"
-#include "lib/rng/random.hpp"
+#include "lib/rng/random_cpu.hpp"
 
 namespace troupe::host {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/blas/status_cuda.hpp"
-#include "lib/collective/status_cuda.hpp"
-#include "lib/sparse/status_cuda.hpp"
+#include "lib/blas/common/status_cuda.hpp"
+#include "lib/collective/nccl/status_cuda.hpp"
+#include "lib/sparse/common/status_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/lib/sparse_examine.hpp>
+#include <troupe/lib/sparse/examine.hpp>
 
 #include "common/core/continuations.hpp"
 

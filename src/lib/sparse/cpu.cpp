@@ -1,0 +1,3 @@
+#include "lib/sparse/cpu.hpp"
+
+TROUPE_MODULE_HALF(troupe::host::cpu::Sparse, cpu)
