@@ -114,14 +114,14 @@ def look_at(root):
               for name, _ in bodies(without_comments(path.read_text(errors="replace")))}
     for pattern in SOURCES:
         for path in sorted((root / "src").rglob(pattern)):
-            if path.stem.endswith("_test"):
+            if path.stem.endswith("test"):
                 continue
             text = without_comments(path.read_text(errors="replace"))
             for name, body in bodies(text):
                 counts[name] = max(counts[name], functions(name, body))
                 declared[name].add((path.parent, kind_of(path)))
-            # A file with "_missing" stands in the place of another one, where a library is not installed.
-            if path.suffix in (".cpp", ".cu") and "_missing" not in path.stem:
+            # A file with "missing" in its name stands in the place of another one, where a library is not installed.
+            if path.suffix in (".cpp", ".cu") and "missing" not in path.stem:
                 pattern_of_definition = r"^[^\s#}/][^;={}()]*?\b([A-Z]\w*(?:::[A-Z]\w*)*)::(?:~?\w+|operator\S+)\("
                 for match in re.finditer(pattern_of_definition, text, re.M):
                     defined.append((match.group(1), path))
@@ -151,7 +151,7 @@ def fields_of(body):
 def fields_without_owner(root):
     """Each field of a message that is read in no file which names the message, as `FILE: MESSAGE::FIELD`."""
     texts = {path: without_comments(path.read_text(errors="replace")) for pattern in SOURCES
-             for path in (root / "src").rglob(pattern) if not path.stem.endswith("_test")}
+             for path in (root / "src").rglob(pattern) if not path.stem.endswith("test")}
     for file, of_all in MESSAGES.items():
         if root / file not in texts:
             continue

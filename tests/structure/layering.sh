@@ -18,15 +18,15 @@
 #                              lib/collective/ engine/collective_half.hpp and engine/cuda/peer_memory.hpp beside it, kernels
 #                              engine/cuda/launch.hpp and launch.cuh, everything else nothing; but code that looks at
 #                              products may include engine/product_*.hpp, cpu/await.hpp, cpu/spoil.hpp and cuda/stored.cuh.
-#                              Neither tower includes anything of it (tests and samples.cpp are free)
+#                              Neither tower includes anything of it (tests, samples.cpp and catalogue.cpp are free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/keeper/                src/common/ and MPI
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
 #   anywhere                   no class is the friend of another
 #   apps/troupe-perf/          peer_mpi.cpp and peer_nccl.cpp, modules of what troupe is compared with, may include MPI or CUDA
 #   apps/examples/library/     a project of its own, whose cuda half may include CUDA
-#   apps/NAME/, tests/torture/  <troupe/...>, simulation/, its own headers and those of apps/common/, and reference/ of the tests:
-#                              arithmetic on the host
+#   apps/NAME/, tests/torture/  <troupe/...>, simulation/, its own headers and those of apps/common/, and reference/ and catalogue/
+#                              of the tests: arithmetic on the host, and calls that are drawn
 set -euo pipefail
 tree=$(cd "$1" && pwd)
 cd "$tree"
@@ -42,7 +42,7 @@ violations=0
 
 # "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include of the tree, looked for once
 all=$(grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
-  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude=test.cpp --exclude=samples.cpp include src apps tests/torture |
+  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude=test.cpp --exclude=samples.cpp --exclude=catalogue.cpp include src apps tests/torture |
   sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/')
 
 # includes FOLDER: those below it
@@ -122,7 +122,7 @@ forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know 
 forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
 
 for folder in apps tests/torture; do
-  demand $folder '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder and of apps/common"
+  demand $folder '<|"[^/"]+"|"(simulation|reference|catalogue)/' "applications include <troupe/...>, simulation/, reference/, catalogue/ and headers of their own folder and of apps/common"
   while IFS=: read -r file line header; do
     header=${header//\"/}
     [[ -e ${file%/*}/$header || -e apps/common/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder or in apps/common"

@@ -4,7 +4,7 @@
 #include <array>
 #include <thread>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 #include "reference/transforms.hpp"
 #include "runner.hpp"
 

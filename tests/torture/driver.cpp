@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "catalogue/random.hpp"
 #include "child.hpp"
 #include "job.hpp"
 #include "program.hpp"
-#include "random.hpp"
 #include "reduce.hpp"
 
 namespace troupe::torture {

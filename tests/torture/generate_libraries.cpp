@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calls.hpp"
 #include "generator.hpp"
 
 // Operations of libraries on the rank's own device, and calls of libraries that fail.
@@ -173,11 +172,16 @@ void Generator::add_attention(Operation& op) {
 }
 
 void Generator::add_call(Operation& op) {
-  op.m = random_.of(calls_of(op.kind));
-  if (in_run() && call_of(op).may_refuse) return;
+  std::vector<const CallInfo*> calls;
+  for (const auto* call : recipe_.calls) {
+    if (call->library == library_of(op.kind)) calls.push_back(call);
+  }
+  if (calls.empty()) return;
+  op.call = random_.of(calls);
+  if (in_run() && op.call->may_refuse) return;
   std::vector<DType> dtypes;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
-    if (call_of(op).dtypes.has(static_cast<DType>(i))) dtypes.push_back(static_cast<DType>(i));
+    if (op.call->dtypes.has(static_cast<DType>(i))) dtypes.push_back(static_cast<DType>(i));
   }
   op.dtype = random_.of(dtypes);
   emit(op);

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
-#include "random.hpp"
-#include "values.hpp"
 
 namespace troupe::torture {
 

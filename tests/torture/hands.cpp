@@ -2,11 +2,11 @@
 
 #include <cstring>
 
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
 #include "oracle.hpp"
 #include "own_code.hpp"
-#include "random.hpp"
 #include "random_calls.hpp"
-#include "values.hpp"
 
 namespace troupe::torture {
 

@@ -1,5 +1,5 @@
+#include "catalogue/values.hpp"
 #include "hands.hpp"
-#include "values.hpp"
 
 // Hands: collectives, of the world and of groups, one by one and in bundles.
 

@@ -6,10 +6,10 @@
 #include <troupe/lib/solver.hpp>
 
 #include "account.hpp"
+#include "calls.hpp"
 #include "hands.hpp"
 #include "oracle.hpp"
 #include "own_code.hpp"
-#include "trial.hpp"
 
 // Calls of libraries that have them for the rank's own device only.
 

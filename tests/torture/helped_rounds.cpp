@@ -6,7 +6,7 @@
 
 #include <troupe/actor.hpp>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 #include "runner.hpp"
 
 // Runs whose steps have others do their work: functions of futures, a coroutine, an actor, threads.

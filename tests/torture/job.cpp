@@ -213,7 +213,10 @@ Result<void> check_options(const Config& config) {
 Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
   const auto faults = config.text("faults");
   const bool respawns = config.text("on-rank-loss") == "respawn";
-  return {.ranks = ranks,
+  std::vector<const CallInfo*> calls;
+  for (const auto& call : Catalogue::all().calls()) calls.push_back(&call);
+  return {.calls = std::move(calls),
+          .ranks = ranks,
           .operations = config.integer("operations"),
           .engine = engine,
           .faults = faults == "off"    ? Faults::none

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "random.hpp"
-#include "values.hpp"
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
 
 namespace troupe::torture {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue/values.hpp"
 #include "oracle.hpp"
-#include "values.hpp"
 
 // The oracle's word on collectives.
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "catalogue/values.hpp"
 #include "oracle.hpp"
-#include "values.hpp"
 
 // What the operations of libraries come to.
 

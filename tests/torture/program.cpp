@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "calls.hpp"
-
 namespace troupe::torture {
 namespace {
 
@@ -53,6 +51,9 @@ class Hash {
 
 void add(Hash& hash, const Operation& op) {
   hash.add(op.id, op.kind, op.rank, op.thread, op.target, op.dtype, op.m, op.n, op.k);
+  if (op.call != nullptr) {
+    for (const char c : op.call->name) hash.add(c);
+  }
   for (const auto& slice : op.at) hash.add(slice);
   hash.add(op.alpha_at);
   hash.add(static_cast<std::int64_t>(op.alpha), static_cast<std::int64_t>(op.beta));
@@ -227,7 +228,7 @@ std::string describe(const Operation& op) {
   if (op.kind == Kind::wrong) text += fmt::format(" {}", to_string(op.wrong));
   if (op.kind == Kind::fault)
     text += fmt::format(" {} ({})", memory::to_string(op.fault), static_cast<int>(op.blow));
-  if (is_call(op.kind)) text += fmt::format(" {}", call_of(op).name);
+  if (is_call(op.kind)) text += fmt::format(" {}", op.call->name);
   text += fmt::format(" {}", troupe::to_string(op.dtype));
   if (op.target != op.rank) text += fmt::format(" on rank {}", op.target);
   if (op.group != 0) text += fmt::format(" of group {}", op.group);

@@ -12,6 +12,10 @@
 #include <troupe/lib/collective.hpp>
 #include <troupe/lib/memory.hpp>
 
+#include "catalogue/call_info.hpp"
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
+
 /// What a seed stands for: a program for all ranks, as data. Every rank makes the same one, so that
 /// each knows what every other does; the runner carries out its own rank's part, the oracle all of
 /// it on host arrays.
@@ -20,6 +24,8 @@
 /// round each buffer belongs to one thread of one rank, its own or another, or is only read; so the
 /// order of the operations within each thread determines all values.
 namespace troupe::torture {
+
+using namespace catalogue;
 
 /// What happens to the elements of a buffer.
 enum class Contents : std::uint8_t {
@@ -91,7 +97,7 @@ enum class Kind : std::uint8_t {
   transform_back,  ///< at[1] = that of at[0], of reals, and then the inverse one
   convolution,     ///< at[3] = at[0] * at[1] + at[2]: see ConvolutionShape
   attention,       ///< at[3] = attention of m queries at[0] to n keys at[1] with values at[2]
-  blas_call,       ///< a call of the library on operands of its own: see calls.hpp; m: which
+  blas_call,       ///< `call`, one of the catalogue's of the library, on operands of its own
   solver_call,
   fft_call,
   rng_call,
@@ -147,7 +153,7 @@ constexpr bool is_drawn(Kind kind) noexcept {
 constexpr bool writes_there(Kind kind) noexcept {
   return kind == Kind::put || kind == Kind::carry;
 }
-/// Whether it is one of calls.hpp.
+/// Whether it is a call of the catalogue.
 constexpr bool is_call(Kind kind) noexcept {
   return kind >= Kind::blas_call && kind <= Kind::outside_call;
 }
@@ -201,6 +207,7 @@ struct Operation {
   double alpha = 1, beta = 0;
   Slice alpha_at{};  ///< alpha is this element of device memory, if present
   std::int64_t m = 0, n = 0, k = 0;
+  const CallInfo* call = nullptr;  ///< calls of the catalogue: which
   bool transpose_a = false, transpose_b = false;
   ReduceOp reduce = ReduceOp::sum;
   int peer = 0;   ///< root, shift or partner; transform: dimensions; convolution: stride
@@ -317,6 +324,7 @@ enum class Faults : std::uint8_t {
 
 /// What a seed is turned into, beside the seed.
 struct Recipe {
+  std::vector<const CallInfo*> calls{};  ///< of which programs have some
   int ranks = 1;
   std::int64_t operations = 1000;
   std::string engine = "cpu";

@@ -11,7 +11,7 @@
 #include <troupe/lib/solver.hpp>
 #include <troupe/sequence.hpp>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 #include "runner.hpp"
 
 // Rounds in which a piece of a program is recorded and runs again and again, in steps of

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "catalogue/values.hpp"
 #include "runner.hpp"
-#include "values.hpp"
 
 // After faults: the world works again, and what must be there is there.
 

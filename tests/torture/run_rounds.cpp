@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 #include "runner.hpp"
 
 // Rounds within World::run: whatever strikes, their end is that of a run without faults.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 #include "random_calls.hpp"
 
 namespace troupe::torture {
@@ -261,7 +261,7 @@ void Runner::check_told(const Round& round, const Codes& codes, const Result<voi
     for (const auto& op : script) {
       failed = failed || (op.fails != Errc::ok && static_cast<Errc>(codes.of(op.id)) == op.fails);
       may_tell = may_tell || op.kind == Kind::wrong || random_.lacks(op) ||
-                 (is_call(op.kind) && call_of(op).may_refuse);
+                 (is_call(op.kind) && op.call->may_refuse);
     }
   }
   if (!told.ok() && !told.error().message.empty() && !may_tell && !failed)

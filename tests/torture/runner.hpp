@@ -11,12 +11,12 @@
 
 #include "account.hpp"
 #include "blows.hpp"
+#include "calls.hpp"
 #include "hands.hpp"
 #include "oracle.hpp"
 #include "own_code.hpp"
 #include "player.hpp"
 #include "program.hpp"
-#include "trial.hpp"
 
 namespace troupe::torture {
 

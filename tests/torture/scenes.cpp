@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
 #include "runner.hpp"
-#include "values.hpp"
 
 // Rounds with a plot of their own.
 

@@ -15,7 +15,7 @@
 #include <troupe/lib/operations.hpp>
 
 #include "account.hpp"
-#include "calls.hpp"
+#include "catalogue/values.hpp"
 #include "holdings.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
@@ -23,7 +23,6 @@
 #include "reduce.hpp"
 #include "threads.hpp"
 #include "torture_hand.hpp"
-#include "values.hpp"
 
 // The parts of troupe-torture that need no device: what a seed makes, what it must come to, and how
 // a failing program is made smaller.
@@ -34,13 +33,33 @@ namespace {
 using test::fewer_if_brief;
 using test::random_cases;
 
+/// Calls of all libraries, in the place of the catalogue's: nothing here makes them.
+constexpr auto kReals = DTypes::reals();
+constexpr CallInfo kCalls[]{{"gemm", "blas", kReals},
+                            {"axpy", "blas", DTypes::all()},
+                            {"potrs", "solver", kReals},
+                            {"forward", "fft", kReals},
+                            {"bits", "rng", kReals},
+                            {"places", "primitives", kReals},
+                            {"spmm", "sparse", kReals},
+                            {"factors", "direct", kReals},
+                            {"einsum", "tensor", kReals},
+                            {"softmax", "dnn", kReals},
+                            {"tridiagonal", "tridiagonal", kReals}};
+std::vector<const CallInfo*> calls() {
+  std::vector<const CallInfo*> all;
+  for (const auto& call : kCalls) all.push_back(&call);
+  return all;
+}
+
 TEST(Torture, OneSeedMakesOneProgram) {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
-    const Recipe recipe{.ranks = 3, .operations = 500};
+    const Recipe recipe{.calls = calls(), .ranks = 3, .operations = 500};
     const auto print = generate(seed, recipe).fingerprint();
     EXPECT_EQ(generate(seed, recipe).fingerprint(), print);
     EXPECT_NE(generate(seed + 1, recipe).fingerprint(), print);
-    EXPECT_NE(generate(seed, {.ranks = 2, .operations = 500}).fingerprint(), print);
+    EXPECT_NE(generate(seed, {.calls = calls(), .ranks = 2, .operations = 500}).fingerprint(),
+              print);
   }
 }
 
@@ -63,7 +82,7 @@ TEST(Torture, EverythingTakesPart) {
            threads_of_runs.size() == 4 && remote && big;
   };
   for (std::uint64_t seed = 1; seed < 300 && !all_of_them(); ++seed) {
-    const auto program = generate(seed, {.ranks = 2, .operations = 1000});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 2, .operations = 1000});
     for (const auto& round : program.rounds) rounds.insert(round.kind);
     for (const auto& buffer : program.buffers) {
       dtypes.insert(buffer.dtype);
@@ -95,55 +114,18 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_TRUE(big);
 }
 
-/// Each operation of these libraries that has no kind of its own is called, in each of its dtypes.
-TEST(Torture, CallsAreOfEveryOperation) {
-  std::map<std::string, std::uint32_t> dtypes;  // by operation
-  for (const auto& call : calls()) {
-    if (call.kind == Kind::outside_call) continue;  // this program does not have the library
-    std::istringstream names{std::string(call.operations)};
-    for (std::string name; names >> name;)
-      dtypes[std::string(library_of(call.kind)) + "." + name] |= call.dtypes.bits;
-  }
-  std::size_t found = 0;
-  for (const auto* info : all_operations()) {
-    const auto library = info->library();
-    if (library != "blas" && library != "solver" && library != "fft" && library != "rng" &&
-        library != "primitives" && library != "sparse" && library != "direct" &&
-        library != "tensor" && library != "dnn")
-      continue;
-    // Kinds of their own.
-    const std::set<std::string_view> own{
-        "primitives.sort", "primitives.scan", "primitives.select_nonzero",
-        "sparse.spmv",     "sparse.gather",   "sparse.spgemm",
-        "dnn.convolution"};
-    if (own.contains(info->name)) continue;
-    ++found;
-    if (info->name == "dnn.graph") {  // its type is that between nodes, its tensors have others
-      EXPECT_TRUE(DTypes{dtypes[std::string(info->name)]}.has(DType::f16));
-      continue;
-    }
-    if (info->name == "primitives.copy_batched") {  // moves bytes, whatever they are
-      EXPECT_TRUE(DTypes{dtypes[std::string(info->name)]}.has(DType::u8));
-      continue;
-    }
-    EXPECT_EQ(dtypes[std::string(info->name)], info->dtypes.bits) << info->name;
-  }
-  EXPECT_EQ(found, dtypes.size());  // and none that there is not
-  EXPECT_GT(found, 80u);
-}
-
 TEST(Torture, SeedsMakeEveryCall) {
-  std::set<std::pair<std::int64_t, DType>> made;
+  std::set<std::pair<const CallInfo*, DType>> made;
   std::size_t all = 0;
-  for (const auto& call : calls()) all += static_cast<std::size_t>(std::popcount(call.dtypes.bits));
+  for (const auto& call : kCalls) all += static_cast<std::size_t>(std::popcount(call.dtypes.bits));
   for (std::uint64_t seed = 1; seed < 150 && made.size() < all; ++seed) {
-    for_each_operation(generate(seed, {.ranks = 2, .operations = 1000}),
+    for_each_operation(generate(seed, {.calls = calls(), .ranks = 2, .operations = 1000}),
                        [&](const Round&, const Operation& op) {
                          if (!is_call(op.kind)) return;
-                         ASSERT_EQ(call_of(op).kind, op.kind);
-                         ASSERT_TRUE(call_of(op).dtypes.has(op.dtype)) << describe(op);
+                         ASSERT_EQ(op.call->library, library_of(op.kind));
+                         ASSERT_TRUE(op.call->dtypes.has(op.dtype)) << describe(op);
                          ASSERT_TRUE(written(op).empty()) << describe(op);
-                         made.insert({op.m, op.dtype});
+                         made.insert({op.call, op.dtype});
                        });
   }
   EXPECT_EQ(made.size(), all);
@@ -152,7 +134,7 @@ TEST(Torture, SeedsMakeEveryCall) {
 /// Values are determined only if nobody writes what another thread uses.
 TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
   for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
-    const auto program = generate(seed, {.ranks = 4, .operations = 600});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 4, .operations = 600});
     for_each_operation(program, [&](const Round& round, const Operation& op) {
       if (op.kind == Kind::wrong) return;  // writes nothing
       const auto owned = [&](const Slice& slice) {
@@ -179,7 +161,7 @@ TEST(Torture, BundlesAreAlikeAndNameBuffersOnce) {
   std::set<Kind> kinds;
   std::size_t largest = 0;
   for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
-    const auto program = generate(seed, {.ranks = 4, .operations = 600});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 4, .operations = 600});
     std::map<std::uint32_t, std::map<int, std::vector<std::uint32_t>>> ids;  // by rank
     std::map<std::uint32_t, std::map<int, std::uint32_t>> by_buffer;
     for_each_operation(program, [&](const Round& round, const Operation& op) {
@@ -207,7 +189,7 @@ TEST(Torture, BundlesAreAlikeAndNameBuffersOnce) {
 /// What a failure has left stale would make more fail, in an order that depends on time.
 TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
   for (std::uint64_t seed = 1; seed < fewer_if_brief(60); ++seed) {
-    const auto program = generate(seed, {.ranks = 3, .operations = 600});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 3, .operations = 600});
     const Round* current = nullptr;
     std::map<std::pair<int, int>, std::uint32_t> spoilt;  // in its round, by which operation
     for_each_operation(program, [&](const Round& round, const Operation& op) {
@@ -233,7 +215,7 @@ TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
 TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
   int failures = 0;
   for (std::uint64_t seed = 1; seed <= random_cases(200); ++seed) {
-    const auto program = generate(seed, {.ranks = 3, .operations = 600});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 3, .operations = 600});
     for_each_operation(program, [&](const Round& its_round, const Operation& failing) {
       if (failing.fails != Errc::library) return;
       ++failures;
@@ -248,7 +230,7 @@ TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
       });
     });
     for_each_operation(
-        generate(seed, {.ranks = 3, .operations = 600, .faults = Faults::none}),
+        generate(seed, {.calls = calls(), .ranks = 3, .operations = 600, .faults = Faults::none}),
         [](const Round&, const Operation& op) { ASSERT_NE(op.fails, Errc::library); });
   }
   EXPECT_GT(failures, static_cast<int>(random_cases(20)));
@@ -257,7 +239,7 @@ TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
 TEST(Torture, AllValuesAreExact) {
   const auto random = random_numbers();
   for (std::uint64_t seed = 1; seed < random_cases(40); ++seed) {
-    const auto program = generate(seed, {.ranks = 2, .operations = 2000});
+    const auto program = generate(seed, {.calls = calls(), .ranks = 2, .operations = 2000});
     Oracle oracle(program, random);
     for (const auto& round : program.rounds) {
       for (std::size_t step = 0; step < round.scripts.size(); ++step)
@@ -339,7 +321,8 @@ TEST(Torture, ProgramsOfMembersKeepToWhatPartsCanDo) {
   std::set<Kind> collectives;
   bool waits = false, struck = false, fails_for_good = false;
   for (std::uint64_t seed = 1; seed < 60; ++seed) {
-    const auto program = generate(seed, {.ranks = 3, .operations = 500, .shrinks = true});
+    const auto program =
+        generate(seed, {.calls = calls(), .ranks = 3, .operations = 500, .shrinks = true});
     for (const auto& round : program.rounds) {
       ASSERT_EQ(round.kind, RoundKind::members);
       waits = waits || round.special != 0;
@@ -363,8 +346,11 @@ TEST(Torture, GpusSayThatTheyAreFailingWhereTheyAreLeft) {
   std::map<bool, int> blows;
   for (const bool leaves : {false, true}) {
     for (std::uint64_t seed = 1; seed < 20; ++seed) {
-      const auto program = generate(
-          seed, {.ranks = 3, .operations = 500, .shrinks = true, .leaves_failing = leaves});
+      const auto program = generate(seed, {.calls = calls(),
+                                           .ranks = 3,
+                                           .operations = 500,
+                                           .shrinks = true,
+                                           .leaves_failing = leaves});
       for_each_operation(program, [&](const Round&, const Operation& op) {
         if (op.kind == Kind::fault && op.blow == Blow::failing_gpu) ++blows[leaves];
       });
@@ -379,7 +365,8 @@ TEST(Torture, FaultsComeAtThreeLevels) {
   const auto blows = [](Faults level) {
     std::size_t stormy = 0, most = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      const auto program = generate(seed, {.ranks = 2, .operations = 500, .faults = level});
+      const auto program =
+          generate(seed, {.calls = calls(), .ranks = 2, .operations = 500, .faults = level});
       stormy += program.stormy ? 1 : 0;
       for (const auto& round : program.rounds) {
         for (const auto& step : round.scripts) {
@@ -436,7 +423,7 @@ TEST(Torture, AnEntryOfDevShmIsForgottenOnceNobodyHasIt) {
 
 /// A job whose ranks have no library runs the same programs, without its operations.
 TEST(Torture, WhatNoLibraryIsThereForIsNotCarriedOut) {
-  const Recipe all{.ranks = 2, .operations = 300};
+  const Recipe all{.calls = calls(), .ranks = 2, .operations = 300};
   Recipe less = all;
   less.missing = {Kind::transform, Kind::attention};
   for (std::uint64_t seed = 1; seed < 30; ++seed) {
@@ -455,7 +442,7 @@ TEST(Torture, WhatNoLibraryIsThereForIsNotCarriedOut) {
 
 /// What is left out is not there, and nothing else has changed.
 TEST(Torture, LeftOutOperationsAreNotCarriedOut) {
-  const Recipe all{.ranks = 2, .operations = 300};
+  const Recipe all{.calls = calls(), .ranks = 2, .operations = 300};
   Recipe less = all;
   for (std::uint32_t id = 10; id < 60; ++id) less.left_out.insert(id);
   std::size_t before = 0, after = 0;

@@ -4,7 +4,7 @@
 
 #include "oracle.hpp"
 #include "program.hpp"
-#include "values.hpp"
+#include "catalogue/values.hpp"
 
 /// Programs of troupe-torture, of a seed and by hand, and what goes with them.
 namespace troupe::torture {

@@ -3,12 +3,12 @@
 
 #include <troupe/lib/direct.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Sparse systems by their factors, which are lost with a device host: the next call makes them
 // again.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 /// A matrix of a kind whose diagonal is larger than the rest of its row and column: about a quarter
@@ -81,8 +81,8 @@ CsrMatrix<T, std::int32_t> on_device(Trial& t, const Dominant<T>& a) {
 }
 
 template <class T>
-void add_factors(Calls& calls) {
-  calls.add<T>("factors", [](Trial& t) {
+void add_factors(Catalogue& catalogue) {
+  catalogue.add<T>({"factors", "analyse factor solve release", Missing::itself}, [](Trial& t) {
     Dominant<T> a(t, t.random.between(1, 40));
     a.options.matching = a.options.kind == direct::Kind::general && t.random.one_in(4);
     const auto matrix = on_device(t, a);
@@ -133,8 +133,8 @@ Dense eliminated(Dense a, const std::vector<bool>& kept) {
 }
 
 template <class T>
-void add_schur(Calls& calls) {
-  calls.add<T>("schur", [](Trial& t) {
+void add_schur(Catalogue& catalogue) {
+  catalogue.add<T>({"schur", "schur", Missing::itself}, [](Trial& t) {
     const Dominant<T> a(t, t.random.between(2, 30));
     std::vector<bool> kept(static_cast<std::size_t>(a.dense.rows));
     std::vector<std::int32_t> rows;
@@ -161,15 +161,17 @@ void add_schur(Calls& calls) {
 }
 
 template <class... T>
-void add_all_direct(Calls& calls) {
-  (add_factors<T>(calls), ...);
-  (add_schur<T>(calls), ...);
+void add_all_direct(Catalogue& catalogue) {
+  (add_factors<T>(catalogue), ...);
+  (add_schur<T>(catalogue), ...);
 }
+
+void add_calls_of_direct(Catalogue& catalogue) {
+  add_all_direct<float, double, std::complex<float>, std::complex<double>>(catalogue);
+}
+
+const Subject kDirect("direct", add_calls_of_direct);
 
 }  // namespace
 
-void add_direct(Calls& calls) {
-  add_all_direct<float, double, std::complex<float>, std::complex<double>>(calls);
-}
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "layers.hpp"
-#include "tensor_places.hpp"
+#include "catalogue/layers.hpp"
+#include "catalogue/tensor_places.hpp"
 
 // Nodes of images, norms and attention.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using Extents = Layers::Extents;
@@ -292,4 +292,4 @@ dnn::AttentionOutputs Layers::attention(const dnn::AttentionInputs& in,
   return made;
 }
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

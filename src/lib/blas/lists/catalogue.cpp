@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Products with types of their own, batches and groups of products, and of small systems.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Compute;
@@ -39,9 +39,9 @@ void append(std::vector<Wide>& all, const Dense& one) {
 }
 
 template <class T>
-void add_batches(Calls& calls) {
+void add_batches(Catalogue& catalogue) {
   using F = ScalarTypeOf<T>;
-  calls.add<T>("gemm_batched", [](Trial& t) {
+  catalogue.add<T>("gemm_batched", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
     const auto m = t.extent(), n = t.extent(), k = t.extent();
     const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
@@ -68,7 +68,7 @@ void add_batches(Calls& calls) {
     }
     t.expect(z, expected);
   });
-  calls.add<T>("gemv_batched", [](Trial& t) {
+  catalogue.add<T>("gemv_batched", [](Trial& t) {
     const auto transpose = t.transpose();
     const auto m = t.extent(), n = t.extent();
     const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
@@ -90,9 +90,9 @@ void add_batches(Calls& calls) {
 }
 
 template <class T>
-void add_grouped(Calls& calls) {
+void add_grouped(Catalogue& catalogue) {
   using F = ScalarTypeOf<T>;
-  calls.add<T>("gemm_grouped", [](Trial& t) {
+  catalogue.add<T>("gemm_grouped", [](Trial& t) {
     std::vector<GemmGroupOf<GpuRef<T>>> groups;
     const auto count = t.random.between(1, 3);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -115,9 +115,9 @@ void add_grouped(Calls& calls) {
 }
 
 template <class A, class C, Compute compute>
-void add_gemm_ex(Calls& calls, std::string_view name) {
+void add_gemm_ex(Catalogue& catalogue, std::string_view name) {
   using S = detail::ScaleOf<A, compute>;
-  calls.add<A>(name, [](Trial& t) {
+  catalogue.add<A>({name, "gemm_ex"}, [](Trial& t) {
     // Integers have extents that cuBLAS takes, and no product of two transposed matrices.
     constexpr bool kWhole = std::is_same_v<A, std::int8_t>;
     const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.extent(); };
@@ -139,8 +139,8 @@ void add_gemm_ex(Calls& calls, std::string_view name) {
 }
 
 template <class T>
-void add_gemm_indexed(Calls& calls) {
-  calls.add<T>("gemm_indexed", [](Trial& t) {
+void add_gemm_indexed(Catalogue& catalogue) {
+  catalogue.add<T>("gemm_indexed", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
     const auto m = t.extent(), n = t.extent(), k = t.extent();
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
@@ -179,8 +179,8 @@ Dense first_rows(const Dense& a, std::int64_t rows) {
 }
 
 template <class T>
-void add_small_systems(Calls& calls) {
-  calls.add<T>("trsm_batched", [](Trial& t) {
+void add_small_systems(Catalogue& catalogue) {
+  catalogue.add<T>("trsm_batched", [](Trial& t) {
     const auto side = t.side();
     const auto uplo = t.uplo();
     const auto transpose = t.transpose();
@@ -204,45 +204,46 @@ void add_small_systems(Calls& calls) {
                                                       reference::to_number<T>(alpha), a, b));
   });
   // Factorise, solve, invert; or invert at once.
-  calls.add<T>("lapack_batched", [](Trial& t) {
-    const auto n = t.extent(), columns = t.random.between(1, 3);
-    const auto transpose = t.transpose();
-    const bool at_once = t.flip();
-    std::vector<MatrixRef<GpuRef<T>>> a, b, inverse;
-    const auto pivots =
-                   t.put_values(std::vector<std::int32_t>(static_cast<std::size_t>(n * kBatch))),
-               info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
-    for (std::int64_t i = 0; i < kBatch; ++i) {
-      const auto one = dominant<T>(t, n, n), right = t.dense<T>(n, columns);
-      a.push_back(t.put<T>(one, 0)), b.push_back(t.put<T>(right, 0));
-      inverse.push_back(t.room<T>(n, n));
-      t.demand(
-          "A times its inverse",
-          [&t, one, at = inverse.back()] {
-            const auto x = t.got(at);
-            return reference::ratio<T>(one * x - reference::identity(one.rows), one.rows,
-                                       reference::norm(one) * reference::norm(x));
-          },
-          reference::kMostOfSystems);
-      if (at_once) continue;
-      t.demand(
-          "A X - B",
-          [&t, one, right, transpose, at = b.back()] {
-            return reference::residual<T>(reference::op(one, transpose), t.got(at), right);
-          },
-          reference::kMostOfSystems);
-    }
-    auto blas = t.device().blas();
-    if (at_once) {
-      t.call(blas.template matinv_batched<T>(a, inverse, info));
-    } else {
-      t.call(blas.template getrf_batched<T>(a, pivots, info));
-      t.call(blas.template getrs_batched<T>(transpose, a, pivots, b));
-      t.call(blas.template getri_batched<T>(a, pivots, inverse, info));
-    }
-    t.expect(info, std::vector<Wide>(kBatch, 0));
-  });
-  calls.add<T>("gels_batched", [](Trial& t) {
+  catalogue.add<T>(
+      {"lapack_batched", "getrf_batched lapack_batched", Missing::itself}, [](Trial& t) {
+        const auto n = t.extent(), columns = t.random.between(1, 3);
+        const auto transpose = t.transpose();
+        const bool at_once = t.flip();
+        std::vector<MatrixRef<GpuRef<T>>> a, b, inverse;
+        const auto pivots = t.put_values(
+                       std::vector<std::int32_t>(static_cast<std::size_t>(n * kBatch))),
+                   info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
+        for (std::int64_t i = 0; i < kBatch; ++i) {
+          const auto one = dominant<T>(t, n, n), right = t.dense<T>(n, columns);
+          a.push_back(t.put<T>(one, 0)), b.push_back(t.put<T>(right, 0));
+          inverse.push_back(t.room<T>(n, n));
+          t.demand(
+              "A times its inverse",
+              [&t, one, at = inverse.back()] {
+                const auto x = t.got(at);
+                return reference::ratio<T>(one * x - reference::identity(one.rows), one.rows,
+                                           reference::norm(one) * reference::norm(x));
+              },
+              reference::kMostOfSystems);
+          if (at_once) continue;
+          t.demand(
+              "A X - B",
+              [&t, one, right, transpose, at = b.back()] {
+                return reference::residual<T>(reference::op(one, transpose), t.got(at), right);
+              },
+              reference::kMostOfSystems);
+        }
+        auto blas = t.device().blas();
+        if (at_once) {
+          t.call(blas.template matinv_batched<T>(a, inverse, info));
+        } else {
+          t.call(blas.template getrf_batched<T>(a, pivots, info));
+          t.call(blas.template getrs_batched<T>(transpose, a, pivots, b));
+          t.call(blas.template getri_batched<T>(a, pivots, inverse, info));
+        }
+        t.expect(info, std::vector<Wide>(kBatch, 0));
+      });
+  catalogue.add<T>({"gels_batched", "lapack_batched", Missing::itself}, [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     std::vector<MatrixRef<GpuRef<T>>> a, c;
     const auto info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
@@ -259,7 +260,7 @@ void add_small_systems(Calls& calls) {
     t.call(t.device().blas().template gels_batched<T>(a, c, info));
     t.expect(info, std::vector<Wide>(kBatch, 0));
   });
-  calls.add<T>("geqrf_batched", [](Trial& t) {
+  catalogue.add<T>({"geqrf_batched", "lapack_batched", Missing::itself}, [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     std::vector<MatrixRef<GpuRef<T>>> a, tau;
     for (std::int64_t i = 0; i < kBatch; ++i) {
@@ -280,28 +281,30 @@ void add_small_systems(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_lists(Calls& calls) {
+void add_calls_of_lists(Catalogue& catalogue) {
   using C64 = std::complex<float>;
   using C128 = std::complex<double>;
   for_types<Half, BFloat16, float, double, C64, C128>(
-      [&calls]<class T>(T) { add_batches<T>(calls); });
-  for_types<Half, BFloat16, float, double>([&calls]<class T>(T) { add_grouped<T>(calls); });
-  for_numbers([&calls]<class T>(T) {
-    add_gemm_indexed<T>(calls);
-    add_small_systems<T>(calls);
+      [&catalogue]<class T>(T) { add_batches<T>(catalogue); });
+  for_types<Half, BFloat16, float, double>([&catalogue]<class T>(T) { add_grouped<T>(catalogue); });
+  for_numbers([&catalogue]<class T>(T) {
+    add_gemm_indexed<T>(catalogue);
+    add_small_systems<T>(catalogue);
   });
-  add_gemm_ex<Half, Half, Compute::f32>(calls, "gemm_ex");
-  add_gemm_ex<BFloat16, BFloat16, Compute::f32>(calls, "gemm_ex");
-  add_gemm_ex<float, float, Compute::f32>(calls, "gemm_ex");
-  add_gemm_ex<double, double, Compute::f64>(calls, "gemm_ex");
-  add_gemm_ex<C64, C64, Compute::f32>(calls, "gemm_ex");
-  add_gemm_ex<C128, C128, Compute::f64>(calls, "gemm_ex");
-  add_gemm_ex<std::int8_t, std::int32_t, Compute::i32>(calls, "gemm_ex");
-  add_gemm_ex<Half, float, Compute::f32>(calls, "gemm_ex into f32");
-  add_gemm_ex<BFloat16, float, Compute::f32>(calls, "gemm_ex into f32");
-  add_gemm_ex<float, float, Compute::tf32>(calls, "gemm_ex by tf32");
+  add_gemm_ex<Half, Half, Compute::f32>(catalogue, "gemm_ex");
+  add_gemm_ex<BFloat16, BFloat16, Compute::f32>(catalogue, "gemm_ex");
+  add_gemm_ex<float, float, Compute::f32>(catalogue, "gemm_ex");
+  add_gemm_ex<double, double, Compute::f64>(catalogue, "gemm_ex");
+  add_gemm_ex<C64, C64, Compute::f32>(catalogue, "gemm_ex");
+  add_gemm_ex<C128, C128, Compute::f64>(catalogue, "gemm_ex");
+  add_gemm_ex<std::int8_t, std::int32_t, Compute::i32>(catalogue, "gemm_ex");
+  add_gemm_ex<Half, float, Compute::f32>(catalogue, "gemm_ex into f32");
+  add_gemm_ex<BFloat16, float, Compute::f32>(catalogue, "gemm_ex into f32");
+  add_gemm_ex<float, float, Compute::tf32>(catalogue, "gemm_ex by tf32");
 }
 
-}  // namespace troupe::torture
+const Subject kLists("blas", add_calls_of_lists);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

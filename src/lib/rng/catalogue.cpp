@@ -4,12 +4,12 @@
 
 #include <troupe/lib/rng.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Random numbers by their places: bits and what is made of them by arithmetic bit for bit, whatever
 // the engine; of the other laws the same number at the same place, whichever call asks for it.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 constexpr std::int64_t kNumbers = 40;
@@ -92,8 +92,8 @@ void expect_law(Trial& t, const GpuRef<T>& x, const RandomOptions& options, Of o
       std::is_same_v<T, float> ? 0x1p-22 : 0x1p-43);
 }
 
-void add_bits(Calls& calls) {
-  calls.add<std::uint32_t>("bits", [](Trial& t) {
+void add_bits(Catalogue& catalogue) {
+  catalogue.add<std::uint32_t>("bits", [](Trial& t) {
     // Numbers that no other rank's stream has, in part behind others of the same stream.
     RandomStream stream({.seed = t.random.next(), .rank = 1, .ranks = 3});
     if (t.flip()) (void)stream.take<double>(t.random.between(1, 5));
@@ -105,7 +105,7 @@ void add_bits(Calls& calls) {
       expected.emplace_back(word_at(options.seed, place_of(options) + i));
     t.expect(x, expected);
   });
-  calls.add<std::uint64_t>("bits", [](Trial& t) {
+  catalogue.add<std::uint64_t>("bits", [](Trial& t) {
     const auto options = draw_options(t);
     const auto x = t.room<std::uint64_t>(kNumbers);
     t.call(t.device().rng().bits(x, options));
@@ -124,8 +124,8 @@ void add_bits(Calls& calls) {
 }
 
 template <class T>
-void add_laws(Calls& calls) {
-  calls.add<T>("uniform", [](Trial& t) {
+void add_laws(Catalogue& catalogue) {
+  catalogue.add<T>("uniform", [](Trial& t) {
     const auto options = draw_options(t);
     if constexpr (std::is_same_v<T, float>) {
       const auto x = draw_in_parts<T>(t, options, 1, [&t](const auto& to, const auto& where) {
@@ -153,7 +153,7 @@ void add_laws(Calls& calls) {
     }
   });
   // The same by the law and by its logarithm.
-  calls.add<T>("normal", [](Trial& t) {
+  catalogue.add<T>({"normal", "normal log_normal"}, [](Trial& t) {
     const auto options = draw_options(t);
     const auto x = t.room<T>(kNumbers), exponential = t.room<T>(kNumbers);
     t.call(t.device().rng().normal(x, options, T(1), T(0.5)));
@@ -170,14 +170,14 @@ void add_laws(Calls& calls) {
         },
         64 * Trial::epsilon<T>());
   });
-  calls.add<T>("exponential", [](Trial& t) {
+  catalogue.add<T>("exponential", [](Trial& t) {
     const auto options = draw_options(t);
     const auto x = draw_in_parts<T>(t, options, 1, [&t](const auto& to, const auto& where) {
       return t.device().rng().template exponential<T>(to, where, 2.5);
     });
     expect_law(t, x, options, [](const auto& u) { return -std::log(u[0]) / 2.5; });
   });
-  calls.add<T>("cauchy", [](Trial& t) {
+  catalogue.add<T>("cauchy", [](Trial& t) {
     const auto options = draw_options(t);
     const auto x = draw_in_parts<T>(t, options, 1, [&t](const auto& to, const auto& where) {
       return t.device().rng().template cauchy<T>(to, where, 1, 2);
@@ -186,34 +186,34 @@ void add_laws(Calls& calls) {
     expect_law(t, x, options,
                [](const auto& u) { return 1 + 2 * std::tan(std::numbers::pi * (u[0] - 0.5)); });
   });
-  calls.add<T>("gamma", [](Trial& t) {
+  catalogue.add<T>("gamma", [](Trial& t) {
     const double shape = t.flip() ? 0.5 : 3;
     draw_in_parts<T>(t, draw_options(t), 1, [&t, shape](const auto& to, const auto& where) {
       return t.device().rng().template gamma<T>(to, where, shape, 2);
     });
   });
-  calls.add<T>("beta", [](Trial& t) {
+  catalogue.add<T>("beta", [](Trial& t) {
     draw_in_parts<T>(t, draw_options(t), 1, [&t](const auto& to, const auto& where) {
       return t.device().rng().template beta<T>(to, where, 0.5, 2);
     });
   });
 }
 
-void add_counts(Calls& calls) {
+void add_counts(Catalogue& catalogue) {
   using U32 = std::uint32_t;
-  calls.add<U32>("poisson", [](Trial& t) {
+  catalogue.add<U32>("poisson", [](Trial& t) {
     const double mean = t.flip() ? 3.5 : 40;
     draw_in_parts<U32>(t, draw_options(t), 1, [&t, mean](const auto& to, const auto& where) {
       return t.device().rng().poisson(to, where, mean);
     });
   });
-  calls.add<U32>("binomial", [](Trial& t) {
+  catalogue.add<U32>("binomial", [](Trial& t) {
     const double probability = t.flip() ? 0.01 : 0.4;
     draw_in_parts<U32>(t, draw_options(t), 1, [&t, probability](const auto& to, const auto& where) {
       return t.device().rng().binomial(to, where, 100, probability);
     });
   });
-  calls.add<U32>("discrete", [](Trial& t) {
+  catalogue.add<U32>("discrete", [](Trial& t) {
     const std::vector<double> weights{0.5, 0, 2, 1, 0.25};
     const auto table = rng::alias_table(weights).take();
     const auto threshold = t.put_values(table.threshold);
@@ -235,8 +235,8 @@ void add_counts(Calls& calls) {
 
 /// One of cuRAND's sequences, in two calls and in one.
 template <class T>
-void add_sequence(Calls& calls) {
-  calls.add<T>("sequence", [](Trial& t) {
+void add_sequence(Catalogue& catalogue) {
+  catalogue.add<T>({"sequence", "sequence", Missing::itself}, [](Trial& t) {
     using rng::Distribution;
     using rng::Generator;
     constexpr bool kBits = std::is_same_v<T, std::uint32_t>,
@@ -269,13 +269,15 @@ void add_sequence(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_random(Calls& calls) {
-  add_bits(calls), add_counts(calls);
-  for_types<float, double>([&calls]<class T>(T) { add_laws<T>(calls); });
+void add_calls_of_random(Catalogue& catalogue) {
+  add_bits(catalogue), add_counts(catalogue);
+  for_types<float, double>([&catalogue]<class T>(T) { add_laws<T>(catalogue); });
   for_types<float, double, std::uint32_t, std::uint64_t>(
-      [&calls]<class T>(T) { add_sequence<T>(calls); });
+      [&catalogue]<class T>(T) { add_sequence<T>(catalogue); });
 }
 
-}  // namespace troupe::torture
+const Subject kRandom("rng", add_calls_of_random);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

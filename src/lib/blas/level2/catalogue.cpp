@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Matrices and vectors: BLAS, level 2.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Storage;
@@ -23,8 +23,8 @@ MatrixRef<GpuRef<T>> matrix_of(const Stored& half, const GpuRef<T>& memory) {
 }
 
 template <class T>
-void add_products(Calls& calls) {
-  calls.add<T>("gemv", [](Trial& t) {
+void add_products(Catalogue& catalogue) {
+  catalogue.add<T>("gemv", [](Trial& t) {
     const auto transpose = t.transpose();
     const auto a = t.dense<T>(t.extent(), t.extent());
     const auto of_a = reference::op(a, transpose);
@@ -36,7 +36,7 @@ void add_products(Calls& calls) {
                                   reference::to_number<T>(beta), to));
     t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
   });
-  calls.add<T>("gbmv", [](Trial& t) {
+  catalogue.add<T>("gbmv", [](Trial& t) {
     const auto transpose = t.transpose();
     const auto m = t.extent(), n = t.extent(), below = t.random.below(m), above = t.random.below(n);
     auto a = t.dense<T>(m, n), band = t.dense<T>(below + above + 1, n);
@@ -57,7 +57,7 @@ void add_products(Calls& calls) {
                                   reference::to_number<T>(beta), to));
     t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
   });
-  calls.add<T>("symv", [](Trial& t) {
+  catalogue.add<T>("symv", [](Trial& t) {
     const auto half = draw_half(t);
     // BLAS has banded and packed ones that are symmetric of reals, and Hermitian of complex ones.
     const bool hermitian = ComplexElement<T> && (half.storage != Storage::full || t.flip());
@@ -94,8 +94,8 @@ Dense drawn_for(Trial& t, std::int64_t n, bool hermitian) {
 }
 
 template <class T>
-void add_updates(Calls& calls) {
-  calls.add<T>("ger", [](Trial& t) {
+void add_updates(Catalogue& catalogue) {
+  catalogue.add<T>("ger", [](Trial& t) {
     const auto x = t.numbers<T>(t.extent()), y = t.numbers<T>(t.extent());
     const auto a = t.dense<T>(std::ssize(x), std::ssize(y));
     const auto alpha = t.scalar<T>();
@@ -115,7 +115,7 @@ void add_updates(Calls& calls) {
              alpha * (reference::column(x) * reference::op(reference::column(y), transpose)) + a);
   });
   for (const bool two : {false, true}) {
-    calls.add<T>(two ? "syr2" : "syr", [two](Trial& t) {
+    catalogue.add<T>(two ? "syr2" : "syr", [two](Trial& t) {
       const bool packed = t.flip(), hermitian = ComplexElement<T> && (packed || t.flip());
       const auto n = t.extent();
       const Stored half{packed ? Storage::packed : Storage::full, t.uplo(), n, 0,
@@ -161,8 +161,8 @@ void add_updates(Calls& calls) {
 }
 
 template <class T>
-void add_triangles(Calls& calls) {
-  calls.add<T>("trmv", [](Trial& t) {
+void add_triangles(Catalogue& catalogue) {
+  catalogue.add<T>("trmv", [](Trial& t) {
     const auto half = draw_half(t);
     const auto transpose = t.transpose();
     const auto diagonal = t.diagonal();
@@ -188,14 +188,16 @@ void add_triangles(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_level2(Calls& calls) {
-  for_numbers([&calls]<class T>(T) {
-    add_products<T>(calls);
-    add_updates<T>(calls);
-    add_triangles<T>(calls);
+void add_calls_of_level2(Catalogue& catalogue) {
+  for_numbers([&catalogue]<class T>(T) {
+    add_products<T>(catalogue);
+    add_updates<T>(catalogue);
+    add_triangles<T>(catalogue);
   });
 }
 
-}  // namespace troupe::torture
+const Subject kLevel2("blas", add_calls_of_level2);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -6,7 +6,7 @@
 #include <vector>
 
 /// Elements of row-major tensors.
-namespace troupe::torture {
+namespace troupe::catalogue {
 
 inline std::size_t volume(const std::vector<std::int64_t>& extents) {
   std::size_t count = 1;
@@ -31,4 +31,4 @@ inline std::size_t place_in(const std::vector<std::int64_t>& extents,
   return static_cast<std::size_t>(place);
 }
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -7,9 +7,9 @@
 
 #include <troupe/lib/dnn.hpp>
 
-#include "trial.hpp"
+#include "catalogue/trial.hpp"
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 
 /// What draws the shape of a call. There are few of each kind, so that an engine that makes a plan
 /// for each, which takes long, has made it before.
@@ -107,4 +107,4 @@ class Layers {
   std::vector<Watched> watched_;
 };
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

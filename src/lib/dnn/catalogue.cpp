@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers.hpp"
+#include "catalogue/catalogue.hpp"
+#include "catalogue/layers.hpp"
 #include "reference/recurrent.hpp"
 
 // What dnn has beside graphs: softmax, and networks that recur.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 template <class T>
@@ -220,17 +221,22 @@ void networks(Trial& t) {
   near(dw_there, of_w);
 }
 
-}  // namespace
-
-void add_networks(Calls& calls) {
+void add_calls_of_networks(Catalogue& catalogue) {
   for_types<Half, BFloat16, float>([&]<class T>(T) {
-    calls.add<T>("networks", networks<T>);
-    calls.add<T>("softmax", softmax<T>);
+    catalogue.add<T>(
+        {"networks", "rnn_space rnn rnn_backward_data rnn_backward_weights", Missing::library},
+        networks<T>);
+    catalogue.add<T>({"softmax", "softmax softmax_backward", Missing::library}, softmax<T>);
   });
-  calls.add<double>("softmax", softmax<double>);
-  for_types<Half, float, double>(
-      [&]<class T>(T) { calls.add<T>("local responses", local_responses<T>); });
-  calls.add<float>("labels of sequences", labels_of_sequences);
+  catalogue.add<double>({"softmax", "softmax softmax_backward", Missing::library}, softmax<double>);
+  for_types<Half, float, double>([&]<class T>(T) {
+    catalogue.add<T>({"local responses", "lrn lrn_backward", Missing::library}, local_responses<T>);
+  });
+  catalogue.add<float>({"labels of sequences", "ctc_loss", Missing::library}, labels_of_sequences);
 }
 
-}  // namespace troupe::torture
+const Subject kNetworks("dnn", add_calls_of_networks);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Orthogonal factors, and reductions to few diagonals.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Transpose;
@@ -29,8 +29,8 @@ double error_of(const Dense& q, const Dense& r, const Dense& a) {
 }
 
 template <class T>
-void add_qr(Calls& calls) {
-  calls.add<T>("orgqr", [](Trial& t) {
+void add_qr(Catalogue& catalogue) {
+  catalogue.add<T>({"orgqr", "geqrf orgqr"}, [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     const auto a = t.dense<T>(m, n, Data::fractions);
     const auto at = t.put<T>(a, t.random.below(3));
@@ -51,7 +51,7 @@ void add_qr(Calls& calls) {
         },
         kMostOfSystems);
   });
-  calls.add<T>("ormqr", [](Trial& t) {
+  catalogue.add<T>({"ormqr", "geqrf ormqr"}, [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     const auto side = t.side();
     const bool left = side == blas::Side::left;
@@ -75,7 +75,7 @@ void add_qr(Calls& calls) {
         },
         kMostOfSystems);
   });
-  calls.add<T>("larft", [](Trial& t) {
+  catalogue.add<T>({"larft", "geqrf larft"}, [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     const auto at = t.put<T>(t.dense<T>(m, n, Data::fractions), t.random.below(3));
     const auto tau = t.room<T>(n);
@@ -111,35 +111,37 @@ Dense of_diagonals(const std::vector<Wide>& d, const std::vector<Wide>& e, bool 
 }
 
 template <class T>
-void add_reductions(Calls& calls) {
+void add_reduced_forms(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const bool multiplies : {false, true}) {
-    calls.add<T>(multiplies ? "ormtr" : "orgtr", [multiplies](Trial& t) {
-      const auto n = t.random.between(2, 9), leading = n + t.random.below(3);
-      const auto uplo = t.uplo();
-      const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
-      const auto a = reference::symmetric_matrix<T>(half, blas::Symmetry::hermitian,
-                                                    t.random.next(), Data::fractions);
-      const MatrixRef at(t.put<T>(half.spread(a)), n, n, leading);
-      const auto d = t.room<R>(n), e = t.room<R>(n - 1);
-      const auto tau = t.room<T>(n - 1);
-      const auto unit = t.put<T>(reference::identity(n), 0);
-      auto solver = t.device().solver();
-      t.call(solver.template sytrd<T>(uplo, at, d, e, tau));
-      if (multiplies)
-        t.call(solver.template ormtr<T>(blas::Side::left, uplo, Transpose::no, at, tau, unit));
-      else
-        t.call(solver.template orgtr<T>(uplo, at, tau));
-      t.demand(
-          "Q T - A Q, or Q^H Q - I",
-          [&t, a, q_at = multiplies ? unit : at, d, e] {
-            const auto q = t.got(q_at);
-            return error_of<T>(q, of_diagonals(t.got(d), t.got(e), true), a * q);
-          },
-          kMostOfSystems);
-    });
+    catalogue.add<T>(
+        multiplies ? CallName{"ormtr", "sytrd ormtr"} : CallName{"orgtr", "sytrd orgtr"},
+        [multiplies](Trial& t) {
+          const auto n = t.random.between(2, 9), leading = n + t.random.below(3);
+          const auto uplo = t.uplo();
+          const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
+          const auto a = reference::symmetric_matrix<T>(half, blas::Symmetry::hermitian,
+                                                        t.random.next(), Data::fractions);
+          const MatrixRef at(t.put<T>(half.spread(a)), n, n, leading);
+          const auto d = t.room<R>(n), e = t.room<R>(n - 1);
+          const auto tau = t.room<T>(n - 1);
+          const auto unit = t.put<T>(reference::identity(n), 0);
+          auto solver = t.device().solver();
+          t.call(solver.template sytrd<T>(uplo, at, d, e, tau));
+          if (multiplies)
+            t.call(solver.template ormtr<T>(blas::Side::left, uplo, Transpose::no, at, tau, unit));
+          else
+            t.call(solver.template orgtr<T>(uplo, at, tau));
+          t.demand(
+              "Q T - A Q, or Q^H Q - I",
+              [&t, a, q_at = multiplies ? unit : at, d, e] {
+                const auto q = t.got(q_at);
+                return error_of<T>(q, of_diagonals(t.got(d), t.got(e), true), a * q);
+              },
+              kMostOfSystems);
+        });
   }
-  calls.add<T>("orgbr", [](Trial& t) {
+  catalogue.add<T>({"orgbr", "gebrd orgbr"}, [](Trial& t) {
     const auto n = t.random.between(2, 9), m = n + t.random.below(4);
     const auto a = t.dense<T>(m, n, Data::fractions);
     const auto at = t.put<T>(a, t.random.below(3));
@@ -163,13 +165,15 @@ void add_reductions(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_orthogonal(Calls& calls) {
-  for_numbers([&calls]<class T>(T) {
-    add_qr<T>(calls);
-    add_reductions<T>(calls);
+void add_calls_of_orthogonal(Catalogue& catalogue) {
+  for_numbers([&catalogue]<class T>(T) {
+    add_qr<T>(catalogue);
+    add_reduced_forms<T>(catalogue);
   });
 }
 
-}  // namespace troupe::torture
+const Subject kOrthogonal("solver", add_calls_of_orthogonal);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -1,12 +1,12 @@
 #include <cmath>
 
 #include <tridiagonal.hpp>
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // The library of apps/examples/library, which is built as one that is not troupe's: device hosts
 // load its half as a module of its own.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 /// Matrices of one order, one behind the other, each row's diagonal larger than the rest of the
@@ -37,8 +37,8 @@ struct Dominant {
 };
 
 template <class T>
-void add_tridiagonal(Calls& calls) {
-  calls.add<T>("tridiagonal", [](Trial& t) {
+void add_tridiagonal(Catalogue& catalogue) {
+  catalogue.add<T>({"tridiagonal", "solve residual"}, [](Trial& t) {
     const auto n = t.random.between(1, 20), batch = t.random.between(1, 6);
     const auto a = Dominant::drawn<T>(t, n, batch);
     const auto x = t.numbers<T>(n * batch), near = t.numbers<T>(n * batch), b = a.times(x);
@@ -58,11 +58,13 @@ void add_tridiagonal(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_outside(Calls& calls) {
-  add_tridiagonal<float>(calls);
-  add_tridiagonal<double>(calls);
+void add_calls_of_outside(Catalogue& catalogue) {
+  add_tridiagonal<float>(catalogue);
+  add_tridiagonal<double>(catalogue);
 }
 
-}  // namespace troupe::torture
+const Subject kOutside("tridiagonal", add_calls_of_outside);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

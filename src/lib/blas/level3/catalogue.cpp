@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Matrices: BLAS, level 3.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Storage;
@@ -15,8 +15,8 @@ Stored draw_full_half(Trial& t, std::int64_t n) {
 }
 
 template <class T>
-void add_gemm(Calls& calls) {
-  calls.add<T>("gemm", [](Trial& t) {
+void add_gemm(Catalogue& catalogue) {
+  catalogue.add<T>("gemm", [](Trial& t) {
     using F = ScalarTypeOf<T>;
     const auto m = t.extent(), n = t.extent(), k = t.extent();
     const auto ta = t.transpose(), tb = t.transpose();
@@ -33,9 +33,9 @@ void add_gemm(Calls& calls) {
 }
 
 template <class T>
-void add_symmetric(Calls& calls) {
+void add_symmetric(Catalogue& catalogue) {
   using R = RealOf<T>;
-  calls.add<T>("symm", [](Trial& t) {
+  catalogue.add<T>("symm", [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto side = t.side();
     const bool left = side == blas::Side::left, hermitian = ComplexElement<T> && t.flip();
@@ -58,7 +58,7 @@ void add_symmetric(Calls& calls) {
     t.expect(to, alpha * (left ? a * b : b * a) + beta * c);
   });
   for (const bool two : {false, true}) {
-    calls.add<T>(two ? "syr2k" : "syrk", [two](Trial& t) {
+    catalogue.add<T>(two ? "syr2k" : "syrk", [two](Trial& t) {
       const bool hermitian = ComplexElement<T> && t.flip();
       const auto n = t.extent(), k = t.extent();
       const auto half = draw_full_half(t, n);
@@ -102,8 +102,8 @@ void add_symmetric(Calls& calls) {
 }
 
 template <class T>
-void add_triangular(Calls& calls) {
-  calls.add<T>("trmm", [](Trial& t) {
+void add_triangular(Catalogue& catalogue) {
+  catalogue.add<T>({"trmm", "trmm trsm"}, [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto side = t.side();
     const bool left = side == blas::Side::left, solves = t.flip();
@@ -129,8 +129,8 @@ void add_triangular(Calls& calls) {
 }
 
 template <class T>
-void add_others(Calls& calls) {
-  calls.add<T>("geam", [](Trial& t) {
+void add_others(Catalogue& catalogue) {
+  catalogue.add<T>("geam", [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto ta = t.transpose(), tb = t.transpose();
     const auto a = ta == Transpose::no ? t.dense<T>(m, n) : t.dense<T>(n, m);
@@ -142,7 +142,7 @@ void add_others(Calls& calls) {
                                   t.put<T>(b, t.random.below(3)), to));
     t.expect(to, alpha * reference::op(a, ta) + beta * reference::op(b, tb));
   });
-  calls.add<T>("dgmm", [](Trial& t) {
+  catalogue.add<T>("dgmm", [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto side = t.side();
     const bool left = side == blas::Side::left;
@@ -158,7 +158,7 @@ void add_others(Calls& calls) {
     }
     t.expect(to, product);
   });
-  calls.add<T>("tpttr", [](Trial& t) {
+  catalogue.add<T>({"tpttr", "tpttr trttp"}, [](Trial& t) {
     const auto n = t.extent();
     const auto full = draw_full_half(t, n);
     const Stored packed{Storage::packed, full.uplo, n};
@@ -175,16 +175,18 @@ void add_others(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_level3(Calls& calls) {
+void add_calls_of_level3(Catalogue& catalogue) {
   for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
-      [&calls]<class T>(T) { add_gemm<T>(calls); });
-  for_numbers([&calls]<class T>(T) {
-    add_symmetric<T>(calls);
-    add_triangular<T>(calls);
-    add_others<T>(calls);
+      [&catalogue]<class T>(T) { add_gemm<T>(catalogue); });
+  for_numbers([&catalogue]<class T>(T) {
+    add_symmetric<T>(catalogue);
+    add_triangular<T>(catalogue);
+    add_others<T>(catalogue);
   });
 }
 
-}  // namespace troupe::torture
+const Subject kLevel3("blas", add_calls_of_level3);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -8,7 +8,7 @@
 #include <troupe/dtype.hpp>
 
 /// Elements of every dtype as the oracle sees them.
-namespace troupe::torture {
+namespace troupe::catalogue {
 
 /// The largest n such that every integer from -n to n is a value of the dtype (from 0, if it has no
 /// sign) and a double; of a complex one, of its parts. 0: of others, which are only moved.
@@ -30,4 +30,4 @@ std::vector<std::byte> random_integers(DType dtype, std::uint64_t seed, std::siz
 /// Magnitude of what random_integers() gives, at most.
 inline constexpr double kSmall = 3;
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

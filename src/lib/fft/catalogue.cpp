@@ -2,12 +2,12 @@
 
 #include <troupe/lib/fft.hpp>
 
+#include "catalogue/catalogue.hpp"
 #include "reference/transforms.hpp"
-#include "trial.hpp"
 
 // Fourier transforms of all types and kinds, compared with sums on the host.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using fft::Kind;
@@ -74,38 +74,40 @@ double largest(const std::vector<Wide>& values) {
 }
 
 template <class R>
-void add_transforms_of(Calls& calls) {
+void add_transforms_of(Catalogue& catalogue) {
   using C = std::complex<R>;
   for (const auto kind : {Kind::forward, Kind::inverse}) {
-    calls.add<C>(kind == Kind::forward ? "forward" : "inverse", [kind](Trial& t) {
-      const Shape shape(t, false);
-      const auto sides = draw_sides<R>(t, shape, kind);
-      auto options = shape.options;
-      const bool in_place = t.flip();
-      auto values = sides.input, expected = sides.output;
-      if (shape.options.extents.rank == 1 && t.flip()) {  // elements a stride apart
-        options.input.stride = options.output.stride = 2;
-        options.input.distance = options.output.distance = 2 * shape.volume + 1;
-        for (auto* side : {&values, &expected}) {
-          std::vector<Wide> spread(static_cast<std::size_t>(options.batch * options.input.distance),
-                                   -77);
-          for (std::int64_t i = 0; i < std::ssize(*side); ++i)
-            spread[static_cast<std::size_t>(i / shape.volume * options.input.distance +
-                                            2 * (i % shape.volume))] =
-                (*side)[static_cast<std::size_t>(i)];
-          *side = std::move(spread);
-        }
-      }
-      const auto x = t.put<C>(values),
-                 y = in_place ? x : t.put<C>(std::vector<Wide>(values.size(), -77));
-      auto fft = fft::on(t.device());
-      t.call(kind == Kind::forward ? fft.template forward<R>(x, y, options)
-                                   : fft.template inverse<R>(x, y, options));
-      t.expect(y, expected, roundings(shape), largest(expected) / 8);
-      if (!in_place) t.expect(x, values);
-    });
+    catalogue.add<C>(
+        {kind == Kind::forward ? "forward" : "inverse", "transform", Missing::itself},
+        [kind](Trial& t) {
+          const Shape shape(t, false);
+          const auto sides = draw_sides<R>(t, shape, kind);
+          auto options = shape.options;
+          const bool in_place = t.flip();
+          auto values = sides.input, expected = sides.output;
+          if (shape.options.extents.rank == 1 && t.flip()) {  // elements a stride apart
+            options.input.stride = options.output.stride = 2;
+            options.input.distance = options.output.distance = 2 * shape.volume + 1;
+            for (auto* side : {&values, &expected}) {
+              std::vector<Wide> spread(
+                  static_cast<std::size_t>(options.batch * options.input.distance), -77);
+              for (std::int64_t i = 0; i < std::ssize(*side); ++i)
+                spread[static_cast<std::size_t>(i / shape.volume * options.input.distance +
+                                                2 * (i % shape.volume))] =
+                    (*side)[static_cast<std::size_t>(i)];
+              *side = std::move(spread);
+            }
+          }
+          const auto x = t.put<C>(values),
+                     y = in_place ? x : t.put<C>(std::vector<Wide>(values.size(), -77));
+          auto fft = fft::on(t.device());
+          t.call(kind == Kind::forward ? fft.template forward<R>(x, y, options)
+                                       : fft.template inverse<R>(x, y, options));
+          t.expect(y, expected, roundings(shape), largest(expected) / 8);
+          if (!in_place) t.expect(x, values);
+        });
   }
-  calls.add<C>("real_to_complex", [](Trial& t) {
+  catalogue.add<C>({"real_to_complex", "transform", Missing::itself}, [](Trial& t) {
     const Shape shape(t, false);
     const auto sides = draw_sides<R>(t, shape, Kind::real_to_complex);
     const auto x = t.put<R>(sides.input);
@@ -114,7 +116,7 @@ void add_transforms_of(Calls& calls) {
     t.expect(y, sides.output, roundings(shape), largest(sides.output) / 8);
     t.expect(x, sides.input);
   });
-  calls.add<C>("complex_to_real", [](Trial& t) {
+  catalogue.add<C>({"complex_to_real", "transform", Missing::itself}, [](Trial& t) {
     const Shape shape(t, false);
     const auto sides = draw_sides<R>(t, shape, Kind::complex_to_real);
     const auto y = t.room<R>(shape.all(shape.volume));
@@ -123,7 +125,7 @@ void add_transforms_of(Calls& calls) {
     t.expect(y, sides.output, roundings(shape), largest(sides.output) / 8);
   });
   // There and back where they lie: rows have room for the complex side's.
-  calls.add<C>("real_in_place", [](Trial& t) {
+  catalogue.add<C>({"real_in_place", "transform", Missing::itself}, [](Trial& t) {
     const Shape shape(t, false);
     const auto sides = draw_sides<R>(t, shape, Kind::real_to_complex);
     const auto row = 2 * (shape.last / 2 + 1);
@@ -161,8 +163,8 @@ std::vector<Wide> paired(const std::vector<Wide>& values) {
 }
 
 template <class T>
-void add_transforms_of_pairs(Calls& calls) {
-  calls.add<T>("transform of pairs", [](Trial& t) {
+void add_transforms_of_pairs(Catalogue& catalogue) {
+  catalogue.add<T>({"transform of pairs", "transform", Missing::itself}, [](Trial& t) {
     const Shape shape(t, true);
     // The spectrum is that of a single number, which is an integer throughout: the type holds it.
     const auto kind = t.random.of(
@@ -192,11 +194,13 @@ void add_transforms_of_pairs(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_transforms(Calls& calls) {
-  for_types<float, double>([&calls]<class R>(R) { add_transforms_of<R>(calls); });
-  for_types<Half, BFloat16>([&calls]<class T>(T) { add_transforms_of_pairs<T>(calls); });
+void add_calls_of_transforms(Catalogue& catalogue) {
+  for_types<float, double>([&catalogue]<class R>(R) { add_transforms_of<R>(catalogue); });
+  for_types<Half, BFloat16>([&catalogue]<class T>(T) { add_transforms_of_pairs<T>(catalogue); });
 }
 
-}  // namespace troupe::torture
+const Subject kTransforms("fft", add_calls_of_transforms);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -3,12 +3,12 @@
 
 #include <troupe/lib/primitives.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Reductions, selections, runs, scans and histograms of small integers: exact whatever the type and
 // the order.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using primitives::Extreme;
@@ -38,8 +38,8 @@ void expect_count(Trial& t, const Future<std::int64_t>& count, std::size_t expec
 }
 
 template <class T>
-void add_reductions(Calls& calls) {
-  calls.add<T>("product", [](Trial& t) {
+void add_reductions(Catalogue& catalogue) {
+  catalogue.add<T>({"product", "reduce"}, [](Trial& t) {
     using N = NumberOf<T>;
     auto x = draw<N>(t, 15, 1);
     for (auto& value : x) value = value + N(1);  // at most 2^15
@@ -48,7 +48,7 @@ void add_reductions(Calls& calls) {
     t.expect(result,
              wide(std::vector<N>{std::accumulate(x.begin(), x.end(), N(1), std::multiplies<>{})}));
   });
-  calls.add<T>("arg_reduce", [](Trial& t) {
+  catalogue.add<T>("arg_reduce", [](Trial& t) {
     using N = NumberOf<T>;
     const auto x = draw<N>(t, 300, 50);
     const auto extreme = t.flip() ? Extreme::min : Extreme::max;
@@ -63,8 +63,8 @@ void add_reductions(Calls& calls) {
 }
 
 template <class T>
-void add_segmented_reduce(Calls& calls) {
-  calls.add<T>("segmented_reduce", [](Trial& t) {
+void add_segmented_reduce(Catalogue& catalogue) {
+  catalogue.add<T>("segmented_reduce", [](Trial& t) {
     const auto x = draw<T>(t, 300, 50);
     std::vector<std::int64_t> offsets(static_cast<std::size_t>(t.random.between(2, 9)));
     for (auto& offset : offsets) offset = t.random.between(0, std::ssize(x));
@@ -80,8 +80,8 @@ void add_segmented_reduce(Calls& calls) {
 }
 
 template <class T>
-void add_selections(Calls& calls) {
-  calls.add<T>("select_flagged", [](Trial& t) {
+void add_selections(Catalogue& catalogue) {
+  catalogue.add<T>({"select_flagged", "select_flagged partition_flagged"}, [](Trial& t) {
     const auto x = draw<NumberOf<T>>(t, 300, 50);
     std::vector<std::uint8_t> flags(x.size());
     std::vector<NumberOf<T>> selected, others;
@@ -100,7 +100,7 @@ void add_selections(Calls& calls) {
     parted.insert(parted.end(), others.rbegin(), others.rend());
     t.expect(all, wide(parted));
   });
-  calls.add<T>("runs", [](Trial& t) {
+  catalogue.add<T>({"runs", "unique run_length_encode"}, [](Trial& t) {
     const auto x = draw<NumberOf<T>>(t, 300, 2);
     std::vector<NumberOf<T>> runs;
     std::vector<std::int64_t> lengths;
@@ -121,8 +121,8 @@ void add_selections(Calls& calls) {
 }
 
 template <class T>
-void add_sums_of_runs(Calls& calls) {
-  calls.add<T>("sums of runs", [](Trial& t) {
+void add_sums_of_runs(Catalogue& catalogue) {
+  catalogue.add<T>({"sums of runs", "reduce_by_key"}, [](Trial& t) {
     const auto x = draw<T>(t, 300, 2);
     std::vector<std::uint32_t> values(x.size()), sums;
     std::vector<T> runs;
@@ -144,8 +144,8 @@ void add_sums_of_runs(Calls& calls) {
 }
 
 template <class T>
-void add_places(Calls& calls) {
-  calls.add<T>("places", [](Trial& t) {
+void add_places(Catalogue& catalogue) {
+  catalogue.add<T>({"places", "non_trivial_runs unique_by_key partition_three_way"}, [](Trial& t) {
     const auto x = draw<NumberOf<T>>(t, 300, 2);
     const auto n = std::ssize(x);
     std::vector<std::int64_t> offsets, lengths, values, firsts;
@@ -186,8 +186,8 @@ void add_places(Calls& calls) {
 }
 
 template <class T>
-void add_neighbours(Calls& calls) {
-  calls.add<T>("neighbours", [](Trial& t) {
+void add_neighbours(Catalogue& catalogue) {
+  catalogue.add<T>({"neighbours", "scan_by_key adjacent_difference"}, [](Trial& t) {
     using primitives::Neighbour;
     using primitives::Scanning;
     const auto x = draw<T>(t, 300, 2);
@@ -218,8 +218,8 @@ void add_neighbours(Calls& calls) {
 }
 
 template <class T>
-void add_histograms(Calls& calls) {
-  calls.add<T>("histograms", [](Trial& t) {
+void add_histograms(Catalogue& catalogue) {
+  catalogue.add<T>({"histograms", "histogram_even histogram_range"}, [](Trial& t) {
     using L = primitives::LevelOf<T>;
     const auto x = draw<T>(t, 300, 60);
     const std::vector<L> levels{L(0), L(10), L(20), L(30), L(40)};
@@ -238,26 +238,28 @@ void add_histograms(Calls& calls) {
 
 /// What numbers of 16 bits have, too.
 template <class... T>
-void add_of_all_sizes(Calls& calls) {
-  (add_reductions<T>(calls), ...);
-  (add_selections<T>(calls), ...);
-  (add_places<T>(calls), ...);
+void add_of_all_sizes(Catalogue& catalogue) {
+  (add_reductions<T>(catalogue), ...);
+  (add_selections<T>(catalogue), ...);
+  (add_places<T>(catalogue), ...);
 }
 template <class... T>
-void add_of_larger(Calls& calls) {
-  add_of_all_sizes<T...>(calls);
-  (add_segmented_reduce<T>(calls), ...);
-  (add_sums_of_runs<T>(calls), ...);
-  (add_neighbours<T>(calls), ...);
-  (add_histograms<T>(calls), ...);
+void add_of_larger(Catalogue& catalogue) {
+  add_of_all_sizes<T...>(catalogue);
+  (add_segmented_reduce<T>(catalogue), ...);
+  (add_sums_of_runs<T>(catalogue), ...);
+  (add_neighbours<T>(catalogue), ...);
+  (add_histograms<T>(catalogue), ...);
 }
+
+void add_calls_of_primitives(Catalogue& catalogue) {
+  add_of_larger<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(catalogue);
+  add_of_all_sizes<Half, BFloat16>(catalogue);
+  add_histograms<std::uint8_t>(catalogue);
+}
+
+const Subject kPrimitives("primitives", add_calls_of_primitives);
 
 }  // namespace
 
-void add_primitives(Calls& calls) {
-  add_of_larger<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(calls);
-  add_of_all_sizes<Half, BFloat16>(calls);
-  add_histograms<std::uint8_t>(calls);
-}
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

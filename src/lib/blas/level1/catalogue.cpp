@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Vectors: BLAS, level 1.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 /// alpha in the type of factors.
@@ -17,8 +17,8 @@ Wide dot(const std::vector<Wide>& x, const std::vector<Wide>& y, bool conjugate)
 }
 
 template <class T>
-void add_for_narrow_too(Calls& calls) {
-  calls.add<T>("axpy", [](Trial& t) {
+void add_for_narrow_too(Catalogue& catalogue) {
+  catalogue.add<T>("axpy", [](Trial& t) {
     const auto n = t.extent();
     const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
     const auto alpha = t.scalar<T>();
@@ -28,7 +28,7 @@ void add_for_narrow_too(Calls& calls) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += alpha * x[i];
     t.expect(to, sum);
   });
-  calls.add<T>("scal", [](Trial& t) {
+  catalogue.add<T>("scal", [](Trial& t) {
     auto x = t.numbers<T>(t.extent());
     auto alpha = t.scalar<T>();
     const auto at = t.put<T>(x, std::abs(t.increment()));
@@ -44,7 +44,7 @@ void add_for_narrow_too(Calls& calls) {
     for (auto& value : x) value *= alpha;
     t.expect(at, x);
   });
-  calls.add<T>("dot", [](Trial& t) {
+  catalogue.add<T>("dot", [](Trial& t) {
     const auto n = t.extent();
     const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
     const auto at = t.put<T>(x, t.increment()), and_at = t.put<T>(y, t.increment());
@@ -59,7 +59,7 @@ void add_for_narrow_too(Calls& calls) {
     }
     t.expect(result, {dot(x, y, conjugate)});
   });
-  calls.add<T>("nrm2", [](Trial& t) {
+  catalogue.add<T>("nrm2", [](Trial& t) {
     const auto x = t.numbers<T>(t.extent());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<RealOf<T>>(1);
@@ -70,8 +70,8 @@ void add_for_narrow_too(Calls& calls) {
 }
 
 template <class T>
-void add_sums(Calls& calls) {
-  calls.add<T>("asum", [](Trial& t) {
+void add_sums(Catalogue& catalogue) {
+  catalogue.add<T>("asum", [](Trial& t) {
     const auto x = t.numbers<T>(t.extent());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<RealOf<T>>(1);
@@ -80,7 +80,7 @@ void add_sums(Calls& calls) {
     for (const auto& value : x) sum += std::abs(value.real()) + std::abs(value.imag());
     t.expect(result, {sum});
   });
-  calls.add<T>("iamax", [](Trial& t) {
+  catalogue.add<T>("iamax", [](Trial& t) {
     const auto x = t.numbers<T>(t.extent());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<std::int64_t>(1);
@@ -93,7 +93,7 @@ void add_sums(Calls& calls) {
     }
     t.expect(result, {static_cast<double>(found)});
   });
-  calls.add<T>("copy", [](Trial& t) {
+  catalogue.add<T>({"copy", "copy swap"}, [](Trial& t) {
     const auto n = t.extent();
     const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
@@ -104,10 +104,10 @@ void add_sums(Calls& calls) {
 }
 
 template <class T>
-void add_rotations(Calls& calls) {
+void add_rotations(Catalogue& catalogue) {
   using R = RealOf<T>;
   // Factors of integers: no rotation, but exact.
-  calls.add<T>("rot", [](Trial& t) {
+  catalogue.add<T>("rot", [](Trial& t) {
     const auto n = t.extent();
     auto x = t.numbers<T>(n), y = t.numbers<T>(n);
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
@@ -129,7 +129,7 @@ void add_rotations(Calls& calls) {
     }
     t.expect(at, x), t.expect(to, y);
   });
-  calls.add<T>("rotg", [](Trial& t) {
+  catalogue.add<T>("rotg", [](Trial& t) {
     const auto x = t.numbers<T>(2, Data::fractions);
     const auto a = t.put<T>({x[0]}), b = t.put<T>({x[1]}), s = t.room<T>(1);
     const auto c = t.room<R>(1);
@@ -158,8 +158,8 @@ Dense modified(const std::vector<Wide>& param) {
 }
 
 template <class T>
-void add_modified_rotations(Calls& calls) {
-  calls.add<T>("rotm", [](Trial& t) {
+void add_modified_rotations(Catalogue& catalogue) {
+  catalogue.add<T>("rotm", [](Trial& t) {
     const auto n = t.extent();
     auto x = t.numbers<T>(n), y = t.numbers<T>(n), param = t.numbers<T>(5);
     param[0] = static_cast<double>(t.random.between(-2, 1));
@@ -173,7 +173,7 @@ void add_modified_rotations(Calls& calls) {
     }
     t.expect(at, x), t.expect(to, y);
   });
-  calls.add<T>("rotmg", [](Trial& t) {
+  catalogue.add<T>("rotmg", [](Trial& t) {
     const auto x = t.numbers<T>(4, Data::fractions);
     const auto d1 = t.put<T>({x[0].real() * x[0].real() + 0.5}),
                d2 = t.put<T>({x[1].real() * x[1].real() + 0.5});
@@ -190,16 +190,18 @@ void add_modified_rotations(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_level1(Calls& calls) {
+void add_calls_of_level1(Catalogue& catalogue) {
   for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
-      [&calls]<class T>(T) { add_for_narrow_too<T>(calls); });
-  for_numbers([&calls]<class T>(T) {
-    add_sums<T>(calls);
-    add_rotations<T>(calls);
+      [&catalogue]<class T>(T) { add_for_narrow_too<T>(catalogue); });
+  for_numbers([&catalogue]<class T>(T) {
+    add_sums<T>(catalogue);
+    add_rotations<T>(catalogue);
   });
-  for_types<float, double>([&calls]<class T>(T) { add_modified_rotations<T>(calls); });
+  for_types<float, double>([&catalogue]<class T>(T) { add_modified_rotations<T>(catalogue); });
 }
 
-}  // namespace troupe::torture
+const Subject kLevel1("blas", add_calls_of_level1);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Eigenvalues and singular values, with vectors.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Transpose;
@@ -48,10 +48,10 @@ double error_of_pairs(const Dense& a, const Dense& b, const Dense& v, const std:
 }
 
 template <class T>
-void add_symmetric_eigenvalues(Calls& calls) {
+void add_symmetric_eigenvalues(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const std::string_view name : {"syevd", "syevj", "syevdx", "sygvd", "sygvj", "sygvdx"}) {
-    calls.add<T>(name, [name](Trial& t) {
+    catalogue.add<T>(name, [name](Trial& t) {
       const auto n = t.extent();
       const auto uplo = t.uplo();
       const bool with_b = name.starts_with("sygv"), part = name.ends_with("dx");
@@ -82,7 +82,7 @@ void add_symmetric_eigenvalues(Calls& calls) {
     });
   }
   for (const bool jacobi : {false, true}) {
-    calls.add<T>(jacobi ? "syevj_batched" : "syev_batched", [jacobi](Trial& t) {
+    catalogue.add<T>(jacobi ? "syevj_batched" : "syev_batched", [jacobi](Trial& t) {
       const auto n = t.extent(), batch = t.random.between(1, 3);
       const auto uplo = t.uplo();
       Dense all{n, n * batch};
@@ -115,10 +115,10 @@ void add_symmetric_eigenvalues(Calls& calls) {
 }
 
 template <class T>
-void add_general_eigenvalues(Calls& calls) {
+void add_general_eigenvalues(Catalogue& catalogue) {
   using R = RealOf<T>;
   // The traces of powers of A are sums of powers of its eigenvalues.
-  calls.add<T>("geev", [](Trial& t) {
+  catalogue.add<T>("geev", [](Trial& t) {
     const auto n = t.extent();
     const auto a = t.dense<T>(n, n, Data::fractions);
     const auto w = t.room<std::complex<R>>(n);
@@ -150,10 +150,10 @@ double error_of_svd(const Dense& a, const Dense& u, const Dense& v, const Dense&
 }
 
 template <class T>
-void add_singular_values(Calls& calls) {
+void add_singular_values(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const std::string_view name : {"gesvd", "gesvdj", "gesvdp"}) {
-    calls.add<T>(name, [name](Trial& t) {
+    catalogue.add<T>(name, [name](Trial& t) {
       const auto n = t.extent(), m = n + t.random.below(4);
       const auto a = t.dense<T>(m, n, Data::fractions);
       const auto at = t.put<T>(a, t.random.below(3));
@@ -178,7 +178,7 @@ void add_singular_values(Calls& calls) {
     });
   }
   // The matrix has the rank that is asked for. In f32 power iterations lose digits.
-  calls.add<T>("gesvdr", [](Trial& t) {
+  catalogue.add<T>("gesvdr", [](Trial& t) {
     const auto n = t.random.between(6, 9), m = n + t.random.below(4), rank = t.random.between(1, 2);
     const auto a = t.dense<T>(m, rank, Data::fractions) * t.dense<T>(rank, n, Data::fractions);
     const auto u = t.room<T>(m, rank), v = t.room<T>(n, rank);
@@ -198,10 +198,10 @@ void add_singular_values(Calls& calls) {
 /// All of U by Jacobi's method, of at most 32 rows; the first columns by way of A^H A, which loses
 /// half of the digits.
 template <class T>
-void add_eigenvalue_batches(Calls& calls) {
+void add_eigenvalue_batches(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const bool jacobi : {false, true}) {
-    calls.add<T>(jacobi ? "gesvdj_batched" : "gesvda_batched", [jacobi](Trial& t) {
+    catalogue.add<T>(jacobi ? "gesvdj_batched" : "gesvda_batched", [jacobi](Trial& t) {
       const auto n = t.extent(), m = n + t.random.below(4), batch = t.random.between(1, 3);
       const auto rank = jacobi ? n : t.random.between(1, n), wide = jacobi ? m : rank;
       auto all = t.dense<T>(m, n * batch, Data::fractions);
@@ -234,15 +234,17 @@ void add_eigenvalue_batches(Calls& calls) {
   }
 }
 
-}  // namespace
-
-void add_eigen(Calls& calls) {
-  for_numbers([&calls]<class T>(T) {
-    add_symmetric_eigenvalues<T>(calls);
-    add_general_eigenvalues<T>(calls);
-    add_singular_values<T>(calls);
-    add_eigenvalue_batches<T>(calls);
+void add_calls_of_eigen(Catalogue& catalogue) {
+  for_numbers([&catalogue]<class T>(T) {
+    add_symmetric_eigenvalues<T>(catalogue);
+    add_general_eigenvalues<T>(catalogue);
+    add_singular_values<T>(catalogue);
+    add_eigenvalue_batches<T>(catalogue);
   });
 }
 
-}  // namespace troupe::torture
+const Subject kEigen("solver", add_calls_of_eigen);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA'14): one 64-bit state, the same numbers everywhere. The
 /// standard library's distributions differ between implementations, and a seed must replay.
@@ -40,4 +40,4 @@ inline std::uint64_t derive(std::uint64_t seed, std::uint64_t part) noexcept {
   return Random(seed ^ Random(part).next()).next();
 }
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

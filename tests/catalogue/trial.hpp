@@ -2,11 +2,8 @@
 
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,14 +14,12 @@
 #include <troupe/lib/solver.hpp>
 #include <troupe/troupe.hpp>
 
-#include "account.hpp"
-#include "calls.hpp"
-#include "random.hpp"
+#include "catalogue/random.hpp"
+#include "catalogue/values.hpp"
 #include "reference/factors.hpp"
 #include "reference/types.hpp"
-#include "values.hpp"
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 
 namespace reference = test::reference;
 using reference::Data;
@@ -209,52 +204,4 @@ class Trial {
   std::vector<std::function<std::string()>> checks_;
 };
 
-/// The calls of calls(), as this program makes them.
-class Calls {
- public:
-  using Make = std::function<void(Trial&)>;
-
-  /// Makes those once that an engine need not have. Throws Exception, and Finding if one of them is
-  /// wrong.
-  explicit Calls(Device& device);
-
-  /// A call of the library whose calls are being added. Throws Finding if it is there already.
-  template <class T>
-  void add(std::string_view name, Make make) {
-    const bool is_new = makes_.try_emplace({adding_, name, dtype_of<T>}, std::move(make)).second;
-    if (!is_new) throw Finding(fmt::format("{} is added twice", name));
-  }
-  /// Begins the call of an operation; nothing: the engine does not have it.
-  [[nodiscard]] std::shared_ptr<Trial> begin(const Operation& op, Device& device) const;
-
- private:
-  /// Libraries have calls of the same name.
-  using Key = std::tuple<Kind, std::string_view, DType>;
-
-  Kind adding_{};
-  std::map<Key, Make> makes_;
-  std::set<Key> missing_;
-};
-
-// By subject, in calls_*.cpp.
-void add_level1(Calls& calls);
-void add_level2(Calls& calls);
-void add_level3(Calls& calls);
-void add_lists(Calls& calls);
-void add_matmul(Calls& calls);
-void add_linear(Calls& calls);
-void add_orthogonal(Calls& calls);
-void add_eigen(Calls& calls);
-void add_transforms(Calls& calls);
-void add_random(Calls& calls);
-void add_primitives(Calls& calls);
-void add_sparse(Calls& calls);
-void add_elements(Calls& calls);
-void add_sparse_forms(Calls& calls);
-void add_direct(Calls& calls);
-void add_tensors(Calls& calls);
-void add_layers(Calls& calls);
-void add_networks(Calls& calls);
-void add_outside(Calls& calls);
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -2,12 +2,12 @@
 
 #include <troupe/lib/sparse.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Sparse matrices times dense ones and one another, added, transposed, triangular, and with few
 // diagonals.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 /// A matrix in CSR form of which about every third element is there, and as a dense one.
@@ -41,8 +41,8 @@ struct Sparse {
 };
 
 template <class T>
-void add_products(Calls& calls) {
-  calls.add<T>("spmm", [](Trial& t) {
+void add_products(Catalogue& catalogue) {
+  catalogue.add<T>("spmm", [](Trial& t) {
     const Sparse<T> a(t, 3 * t.extent(), 3 * t.extent());
     const auto transpose = t.transpose();
     const auto whole = reference::op(a.dense, transpose);
@@ -53,7 +53,7 @@ void add_products(Calls& calls) {
                                     reference::to_number<T>(beta), to, {.transpose_a = transpose}));
     t.expect(to, alpha * (whole * b) + beta * c);
   });
-  calls.add<T>("sddmm", [](Trial& t) {
+  catalogue.add<T>("sddmm", [](Trial& t) {
     const Sparse<T> c(t, t.extent(), t.extent());
     const auto a = t.dense<T>(c.dense.rows, t.extent());
     const auto b = t.dense<T>(a.columns, c.dense.columns);
@@ -72,7 +72,7 @@ void add_products(Calls& calls) {
                                      reference::to_number<T>(beta), to));
     t.expect(to.value, expected);
   });
-  calls.add<T>("transpose", [](Trial& t) {
+  catalogue.add<T>("transpose", [](Trial& t) {
     const Sparse<T> a(t, 3 * t.extent(), 3 * t.extent());
     const auto from = a.on_device(t);
     const auto count = std::ssize(a.column);
@@ -100,9 +100,9 @@ void add_products(Calls& calls) {
 
 /// Of elements of In, into Out: few enough that sums are exact in both.
 template <class In, class Out>
-void add_narrow_products(Calls& calls, std::string_view name) {
+void add_narrow_products(Catalogue& catalogue, std::string_view name) {
   using Sum = detail::SumOf<Out>;
-  calls.add<In>(name, [](Trial& t) {
+  catalogue.add<In>({name, "spmv_ex spmm_ex"}, [](Trial& t) {
     const Sparse<In> a(t, t.extent(), t.extent());
     const auto transpose = t.transpose();
     const auto whole = reference::op(a.dense, transpose);
@@ -147,8 +147,8 @@ struct Banded {
 };
 
 template <class T>
-void add_diagonals(Calls& calls) {
-  calls.add<T>("gtsv", [](Trial& t) {
+void add_diagonals(Catalogue& catalogue) {
+  catalogue.add<T>({"gtsv", "gtsv gtsv_strided gtsv_interleaved"}, [](Trial& t) {
     const auto n = t.random.between(3, 40);
     const Banded<T> a(t, n, 1);
     const Tridiagonal diagonals{t.put<T>(a.diagonal.at(-1)), t.put<T>(a.diagonal.at(0)),
@@ -160,7 +160,7 @@ void add_diagonals(Calls& calls) {
     t.call(sparse.gtsv_interleaved(diagonals, mixed, n, 1));  // destroys the diagonals
     for (const auto& of : {x, strided, mixed}) t.expect(of, a.solution, 8, 16);
   });
-  calls.add<T>("gpsv", [](Trial& t) {
+  catalogue.add<T>({"gpsv", "gpsv_interleaved"}, [](Trial& t) {
     const auto n = t.random.between(3, 40);
     const Banded<T> a(t, n, 2);
     const Pentadiagonal diagonals{t.put<T>(a.diagonal.at(-2)), t.put<T>(a.diagonal.at(-1)),
@@ -174,8 +174,8 @@ void add_diagonals(Calls& calls) {
 
 /// A product where a matrix of any structure has elements, and a sum.
 template <class T>
-void add_algebra(Calls& calls) {
-  calls.add<T>("spgemm_reuse", [](Trial& t) {
+void add_algebra(Catalogue& catalogue) {
+  catalogue.add<T>("spgemm_reuse", [](Trial& t) {
     const Sparse<T> a(t, t.extent(), t.extent()), b(t, a.dense.columns, t.extent()),
         c(t, a.dense.rows, b.dense.columns);
     const auto product = a.dense * b.dense;
@@ -189,7 +189,7 @@ void add_algebra(Calls& calls) {
     t.call(t.device().sparse().spgemm_reuse(a.on_device(t), b.on_device(t), to));
     t.expect(to.value, expected);
   });
-  calls.add<T>("geam", [](Trial& t) {
+  catalogue.add<T>("geam", [](Trial& t) {
     const Sparse<T> a(t, t.extent(), 3 * t.extent()), b(t, a.dense.rows, a.dense.columns);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto sum = alpha * a.dense + beta * b.dense;
@@ -217,8 +217,8 @@ void add_algebra(Calls& calls) {
 /// Systems with either triangle of a matrix, whose diagonal counts as ones: with several right
 /// sides, and in place with the first of them.
 template <class T>
-void add_triangles(Calls& calls) {
-  calls.add<T>("spsv", [](Trial& t) {
+void add_triangles(Catalogue& catalogue) {
+  catalogue.add<T>({"spsv", "spsv spsm"}, [](Trial& t) {
     const auto n = t.extent();
     const Sparse<T> square(t, n, n);
     const TriangularOptions options{t.uplo(), blas::Diagonal::unit, t.transpose()};
@@ -247,24 +247,26 @@ void add_triangles(Calls& calls) {
 }
 
 template <class... T>
-void add_all_sparse(Calls& calls) {
-  (add_products<T>(calls), ...);
-  (add_diagonals<T>(calls), ...);
-  (add_algebra<T>(calls), ...);
-  (add_triangles<T>(calls), ...);
+void add_all_sparse(Catalogue& catalogue) {
+  (add_products<T>(catalogue), ...);
+  (add_diagonals<T>(catalogue), ...);
+  (add_algebra<T>(catalogue), ...);
+  (add_triangles<T>(catalogue), ...);
 }
+
+void add_calls_of_sparse(Catalogue& catalogue) {
+  add_all_sparse<float, double, std::complex<float>, std::complex<double>>(catalogue);
+  constexpr std::string_view kOwn = "narrow products", kWider = "narrow products into f32";
+  add_narrow_products<std::int8_t, std::int32_t>(catalogue, kOwn);
+  add_narrow_products<Half, Half>(catalogue, kOwn);
+  add_narrow_products<BFloat16, BFloat16>(catalogue, kOwn);
+  add_narrow_products<std::int8_t, float>(catalogue, kWider);
+  add_narrow_products<Half, float>(catalogue, kWider);
+  add_narrow_products<BFloat16, float>(catalogue, kWider);
+}
+
+const Subject kSparse("sparse", add_calls_of_sparse);
 
 }  // namespace
 
-void add_sparse(Calls& calls) {
-  add_all_sparse<float, double, std::complex<float>, std::complex<double>>(calls);
-  constexpr std::string_view kOwn = "narrow products", kWider = "narrow products into f32";
-  add_narrow_products<std::int8_t, std::int32_t>(calls, kOwn);
-  add_narrow_products<Half, Half>(calls, kOwn);
-  add_narrow_products<BFloat16, BFloat16>(calls, kOwn);
-  add_narrow_products<std::int8_t, float>(calls, kWider);
-  add_narrow_products<Half, float>(calls, kWider);
-  add_narrow_products<BFloat16, float>(calls, kWider);
-}
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -1,8 +1,8 @@
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Linear systems. Factors are judged by residuals, in the units of LAPACK's own tests.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Transpose;
@@ -50,8 +50,8 @@ void demand_inverse(Trial& t, const Dense& a, const MatrixRef<GpuRef<T>>& at, Wh
 }
 
 template <class T>
-void add_definite(Calls& calls) {
-  calls.add<T>("potrs", [](Trial& t) {
+void add_definite(Catalogue& catalogue) {
+  catalogue.add<T>({"potrs", "potrf potrs"}, [](Trial& t) {
     const auto n = t.extent();
     const auto uplo = t.uplo();
     const auto a = reference::definite_matrix<T>(n, t.random.next());
@@ -72,7 +72,7 @@ void add_definite(Calls& calls) {
         },
         kMostOfSystems);
   });
-  calls.add<T>("potri", [](Trial& t) {
+  catalogue.add<T>({"potri", "potrf potri"}, [](Trial& t) {
     const auto n = t.extent();
     const auto uplo = t.uplo();
     const auto a = reference::definite_matrix<T>(n, t.random.next());
@@ -82,7 +82,7 @@ void add_definite(Calls& calls) {
     t.call(solver.template potri<T>(uplo, at));
     demand_inverse<T>(t, a, at, [uplo](const Dense& x) { return reference::mirrored(x, uplo); });
   });
-  calls.add<T>("potrs_batched", [](Trial& t) {
+  catalogue.add<T>({"potrs_batched", "potrf_batched potrs_batched"}, [](Trial& t) {
     const auto n = t.extent();
     const auto uplo = t.uplo();
     std::vector<MatrixRef<GpuRef<T>>> a, b;
@@ -101,8 +101,8 @@ void add_definite(Calls& calls) {
 }
 
 template <class T>
-void add_triangular_systems(Calls& calls) {
-  calls.add<T>("trtri", [](Trial& t) {
+void add_triangular_systems(Catalogue& catalogue) {
+  catalogue.add<T>("trtri", [](Trial& t) {
     const auto n = t.extent(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
     const auto diagonal = t.diagonal();
@@ -116,7 +116,7 @@ void add_triangular_systems(Calls& calls) {
       return reference::triangle(x, uplo, x.rows, x.rows, unit);
     });
   });
-  calls.add<T>("lauum", [](Trial& t) {
+  catalogue.add<T>("lauum", [](Trial& t) {
     const auto n = t.extent(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
     const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
@@ -133,9 +133,9 @@ void add_triangular_systems(Calls& calls) {
 }
 
 template <class T>
-void add_general_systems(Calls& calls) {
+void add_general_systems(Catalogue& catalogue) {
   using Pivot = std::int64_t;
-  calls.add<T>("getrs", [](Trial& t) {
+  catalogue.add<T>({"getrs", "getrf getrs"}, [](Trial& t) {
     const auto n = t.extent();
     const auto transpose = t.transpose();
     // Without a large diagonal rows are exchanged.
@@ -155,7 +155,7 @@ void add_general_systems(Calls& calls) {
     }
     demand_solution<T>(t, reference::op(a, transpose), x, b);
   });
-  calls.add<T>("laswp", [](Trial& t) {
+  catalogue.add<T>("laswp", [](Trial& t) {
     const auto m = t.extent(), n = t.extent(), first = t.random.between(1, m),
                last = t.random.between(first, m);
     auto a = t.dense<T>(m, n);
@@ -169,7 +169,7 @@ void add_general_systems(Calls& calls) {
     }
     t.expect(at, a);
   });
-  calls.add<T>("sytrs", [](Trial& t) {
+  catalogue.add<T>({"sytrs", "sytrf sytrs"}, [](Trial& t) {
     const auto n = t.extent();
     const auto uplo = t.uplo();
     const auto a = symmetric<T>(t, n);
@@ -181,7 +181,7 @@ void add_general_systems(Calls& calls) {
     t.call(solver.template sytrs<T>(uplo, at, pivots, x));
     demand_solution<T>(t, a, x, b);
   });
-  calls.add<T>("sytri", [](Trial& t) {
+  catalogue.add<T>({"sytri", "sytrf sytri", Missing::itself}, [](Trial& t) {
     const auto n = t.extent();
     const auto uplo = t.uplo();
     const auto a = symmetric<T>(t, n);
@@ -194,14 +194,14 @@ void add_general_systems(Calls& calls) {
       return reference::mirrored(x, uplo, blas::Symmetry::symmetric);
     });
   });
-  calls.add<T>("gesv", [](Trial& t) {
+  catalogue.add<T>("gesv", [](Trial& t) {
     const auto n = t.extent();
     const auto a = regular<T>(t, n), b = t.dense<T>(n, kColumns);
     const auto x = t.room<T>(n, kColumns);
     t.call(t.device().solver().template gesv<T>(t.put<T>(a, 0), t.put<T>(b, 0), x));
     demand_solution<T>(t, a, x, b);
   });
-  calls.add<T>("gels", [](Trial& t) {
+  catalogue.add<T>("gels", [](Trial& t) {
     const auto n = t.extent(), m = n + t.random.below(4);
     auto a = t.dense<T>(m, n, Data::fractions);
     for (std::int64_t i = 0; i < n; ++i)
@@ -222,14 +222,16 @@ void add_general_systems(Calls& calls) {
   });
 }
 
-}  // namespace
-
-void add_linear(Calls& calls) {
-  for_numbers([&calls]<class T>(T) {
-    add_definite<T>(calls);
-    add_triangular_systems<T>(calls);
-    add_general_systems<T>(calls);
+void add_calls_of_linear(Catalogue& catalogue) {
+  for_numbers([&catalogue]<class T>(T) {
+    add_definite<T>(catalogue);
+    add_triangular_systems<T>(catalogue);
+    add_general_systems<T>(catalogue);
   });
 }
 
-}  // namespace troupe::torture
+const Subject kLinear("solver", add_calls_of_linear);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -1,13 +1,13 @@
-#include "layers.hpp"
+#include "catalogue/layers.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
-#include "tensor_places.hpp"
+#include "catalogue/tensor_places.hpp"
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using dnn::Mode;
@@ -217,4 +217,4 @@ Id Layers::matmul(Id a, Id b) {
   return keep(made, std::move(result));
 }
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

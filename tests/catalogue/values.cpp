@@ -1,12 +1,12 @@
-#include "values.hpp"
+#include "catalogue/values.hpp"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "random.hpp"
+#include "catalogue/random.hpp"
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 struct Narrow {
@@ -164,4 +164,4 @@ std::vector<std::byte> random_integers(DType dtype, std::uint64_t seed, std::siz
   return out;
 }
 
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -1,9 +1,9 @@
+#include "catalogue/catalogue.hpp"
 #include "reference/gelu.hpp"
-#include "trial.hpp"
 
 // Products with something done to the result: cuBLASLt's.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using blas::Epilogue;
@@ -27,42 +27,46 @@ bool is_smooth(Epilogue epilogue) {
 
 /// Without an epilogue: D = alpha op(A) op(B) + beta C, D apart from C or not.
 template <class A, class B, class D>
-void add_product(Calls& calls) {
-  calls.add<A>("matmul", [](Trial& t) {
-    // What cuBLASLt has of integers and of 8 bits: the first transposed, the second not.
-    constexpr bool kBytes = sizeof(A) == 1;
-    const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
-               tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;
-    const auto a = ta == Transpose::no ? t.dense<A>(kM, kK) : t.dense<A>(kK, kM);
-    const auto b = tb == Transpose::no ? t.dense<B>(kK, kN) : t.dense<B>(kN, kK);
-    const auto c = t.dense<D>(kM, kN);
-    const auto gap = kBytes ? 0 : 16 * t.random.below(2);
-    const auto x = t.put<A>(a, gap), y = t.put<B>(b, gap);
-    const bool in_place = !kBytes && t.flip();
-    const auto d = t.put<D>(in_place ? c : t.dense<D>(kM, kN), gap);
-    const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
-    const auto product = reference::op(a, ta) * reference::op(b, tb);
-    auto blas = t.device().blas();
-    if (t.flip())
-      t.call(blas.template tune_matmul<A, B, D>(x, y, d, options, {.candidates = 2, .repeats = 1}));
-    if constexpr (!kBytes) {
-      using F = detail::MatmulScaleOf<A, D>;
-      const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
-      const auto from = in_place ? d : t.put<D>(c, gap);
-      t.call(blas.template matmul<A, B, D, D>(reference::to_number<F>(alpha), x, y,
-                                              reference::to_number<F>(beta), from, d, options));
-      t.expect(d, alpha * product + beta * c);
-    } else {
-      t.call(blas.template matmul<A, B, D>(x, y, d, options));
-      t.expect(d, product);
-    }
-  });
+void add_product(Catalogue& catalogue) {
+  catalogue.add<A>(
+      {"matmul", "matmul tune_matmul", sizeof(A) == 1 ? Missing::itself : Missing::never},
+      [](Trial& t) {
+        // What cuBLASLt has of integers and of 8 bits: the first transposed, the second not.
+        constexpr bool kBytes = sizeof(A) == 1;
+        const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
+                   tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;
+        const auto a = ta == Transpose::no ? t.dense<A>(kM, kK) : t.dense<A>(kK, kM);
+        const auto b = tb == Transpose::no ? t.dense<B>(kK, kN) : t.dense<B>(kN, kK);
+        const auto c = t.dense<D>(kM, kN);
+        const auto gap = kBytes ? 0 : 16 * t.random.below(2);
+        const auto x = t.put<A>(a, gap);
+    const auto y = t.put<B>(b, gap);
+        const bool in_place = !kBytes && t.flip();
+        const auto d = t.put<D>(in_place ? c : t.dense<D>(kM, kN), gap);
+        const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
+        const auto product = reference::op(a, ta) * reference::op(b, tb);
+        auto blas = t.device().blas();
+        if (t.flip())
+          t.call(blas.template tune_matmul<A, B, D>(x, y, d, options,
+                                                    {.candidates = 2, .repeats = 1}));
+        if constexpr (!kBytes) {
+          using F = detail::MatmulScaleOf<A, D>;
+          const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
+          const auto from = in_place ? d : t.put<D>(c, gap);
+          t.call(blas.template matmul<A, B, D, D>(reference::to_number<F>(alpha), x, y,
+                                                  reference::to_number<F>(beta), from, d, options));
+          t.expect(d, alpha * product + beta * c);
+        } else {
+          t.call(blas.template matmul<A, B, D>(x, y, d, options));
+          t.expect(d, product);
+        }
+      });
 }
 
 /// C = alpha op(A) + beta op(B), each in its own order; of 8 bits C = op(A), which is exact.
 template <class T>
-void add_transform(Calls& calls) {
-  calls.add<T>("transform", [](Trial& t) {
+void add_transform(Catalogue& catalogue) {
+  catalogue.add<T>({"transform", "transform", Missing::itself}, [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto order = [&t] { return t.flip() ? blas::Order::row : blas::Order::column; };
     const std::int64_t most_gap = sizeof(T) == 1 ? 1 : 3;  // no filler is a number of 8 bits
@@ -179,24 +183,26 @@ void epilogue(Trial& t, Epilogue epilogue) {
 }
 
 template <class T>
-void add_epilogues(Calls& calls) {
-  calls.add<T>("matmul epilogue", [](Trial& t) {
+void add_epilogues(Catalogue& catalogue) {
+  catalogue.add<T>({"matmul epilogue", "matmul"}, [](Trial& t) {
     epilogue<T>(t, static_cast<Epilogue>(t.random.below(blas::kEpilogueCount)));
   });
 }
 
-}  // namespace
-
-void add_matmul(Calls& calls) {
+void add_calls_of_matmul(Catalogue& catalogue) {
   for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
-      [&calls]<class T>(T) { add_product<T, T, T>(calls); });
-  add_product<std::int8_t, std::int8_t, std::int32_t>(calls);
-  add_product<Float8E4M3, Float8E4M3, BFloat16>(calls);
-  add_product<Float8E5M2, Float8E4M3, BFloat16>(calls);
-  for_types<Half, BFloat16, float>([&calls]<class T>(T) { add_epilogues<T>(calls); });
+      [&catalogue]<class T>(T) { add_product<T, T, T>(catalogue); });
+  add_product<std::int8_t, std::int8_t, std::int32_t>(catalogue);
+  add_product<Float8E4M3, Float8E4M3, BFloat16>(catalogue);
+  add_product<Float8E5M2, Float8E4M3, BFloat16>(catalogue);
+  for_types<Half, BFloat16, float>([&catalogue]<class T>(T) { add_epilogues<T>(catalogue); });
   for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>, std::int8_t,
             std::int32_t, Float8E4M3, Float8E5M2>(
-      [&calls]<class T>(T) { add_transform<T>(calls); });
+      [&catalogue]<class T>(T) { add_transform<T>(catalogue); });
 }
 
-}  // namespace troupe::torture
+const Subject kMatmul("blas", add_calls_of_matmul);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -4,13 +4,13 @@
 
 #include <troupe/lib/tensor.hpp>
 
+#include "catalogue/catalogue.hpp"
 #include "reference/tensors.hpp"
-#include "trial.hpp"
 
 // Contractions, reductions, permutations and elementwise functions of tensors of small integers,
 // compared with loops over all indices on the host.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using reference::PerLetter;
@@ -76,8 +76,8 @@ reference::Tensor sum(const Wide& alpha, reference::Tensor x, const Wide& beta,
 }
 
 template <class T>
-void add_contractions(Calls& calls) {
-  calls.add<T>("contraction", [](Trial& t) {
+void add_contractions(Catalogue& catalogue) {
+  catalogue.add<T>({"contraction", "contract tune_contract", Missing::itself}, [](Trial& t) {
     const auto extents = draw_extents(t, "bmnkl", 4);
     const std::string batch = t.flip() ? "b" : "", sums = t.flip() ? "kl" : "k";
     const Placed<T> a(t, shuffled(t, batch + "m" + sums), extents),
@@ -94,7 +94,7 @@ void add_contractions(Calls& calls) {
                     beta, c.reference));
     a.expect(t, a.reference);
   });
-  calls.add<T>("contraction of three", [](Trial& t) {
+  catalogue.add<T>({"contraction of three", "contract_trinary", Missing::itself}, [](Trial& t) {
     const auto extents = draw_extents(t, "ijkl", 3);
     const Placed<T> a(t, shuffled(t, "ij"), extents), b(t, shuffled(t, "jk"), extents),
         c(t, shuffled(t, "kl"), extents), e(t, shuffled(t, "il"), extents);
@@ -102,7 +102,7 @@ void add_contractions(Calls& calls) {
     e.expect(
         t, reference::sum_of_products(e.reference.modes, {a.reference, b.reference, c.reference}));
   });
-  calls.add<T>("einsum", [](Trial& t) {
+  catalogue.add<T>({"einsum", "contract reduce", Missing::itself}, [](Trial& t) {
     const auto extents = draw_extents(t, "ijkl", 4);
     const std::string in = shuffled(t, "ijk"), out = shuffled(t, "ij");
     const Placed<T> a(t, in, extents), b(t, "lk", extents), sums(t, out, extents),
@@ -148,8 +148,8 @@ struct BlockMatrix {
 };
 
 template <class T>
-void add_products_of_blocks(Calls& calls) {
-  calls.add<T>("blocks of matrices", [](Trial& t) {
+void add_products_of_blocks(Catalogue& catalogue) {
+  catalogue.add<T>({"blocks of matrices", "contract_block_sparse", Missing::itself}, [](Trial& t) {
     const auto cut = [&t] {
       std::vector<std::int64_t> sections(static_cast<std::size_t>(t.random.between(1, 3)));
       for (auto& extent : sections) extent = t.random.between(1, 4);
@@ -175,8 +175,8 @@ void add_products_of_blocks(Calls& calls) {
 }
 
 template <class T>
-void add_elements_of_tensors(Calls& calls) {
-  calls.add<T>("reduction", [](Trial& t) {
+void add_elements_of_tensors(Catalogue& catalogue) {
+  catalogue.add<T>({"reduction", "reduce", Missing::itself}, [](Trial& t) {
     const auto extents = draw_extents(t, "ijkl", 4);
     const Placed<T> a(t, shuffled(t, "ijkl"), extents), d(t, shuffled(t, "jk"), extents);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
@@ -185,7 +185,7 @@ void add_elements_of_tensors(Calls& calls) {
     d.expect(t, sum(alpha, reference::sum_of_products(d.reference.modes, {a.reference}), beta,
                     d.reference));
   });
-  calls.add<T>("permutation", [](Trial& t) {
+  catalogue.add<T>({"permutation", "permute", Missing::itself}, [](Trial& t) {
     const auto extents = draw_extents(t, "ijkl", 5);
     const Placed<T> a(t, shuffled(t, t.flip() ? "ijkl" : "jl"), extents),
         b(t, shuffled(t, "ijkl"), extents);
@@ -196,41 +196,46 @@ void add_elements_of_tensors(Calls& calls) {
         extents, [&](const PerLetter& at) { expected.at(at) = alpha * a.reference.at(at); });
     b.expect(t, expected);
   });
-  calls.add<T>("elements of tensors", [](Trial& t) {
-    const auto extents = draw_extents(t, "ijk", 5);
-    const Placed<T> a(t, shuffled(t, "ik"), extents), b(t, shuffled(t, "ijk"), extents),
-        c(t, shuffled(t, "ijk"), extents);
-    const auto alpha = t.scalar<T>(), beta = t.scalar<T>(), gamma = t.scalar<T>();
-    auto expected = c.reference;
-    auto on_device = tensor::on(t.device());
-    if (t.flip()) {
-      t.call(on_device.template elementwise<T>(Binary::add, factor<T>(alpha), a(), factor<T>(gamma),
-                                               c(), c()));
-      reference::for_each_index(extents, [&](const PerLetter& at) {
-        expected.at(at) = alpha * a.reference.at(at) + gamma * c.reference.at(at);
+  catalogue.add<T>(
+      {"elements of tensors", "elementwise_binary elementwise_trinary", Missing::itself},
+      [](Trial& t) {
+        const auto extents = draw_extents(t, "ijk", 5);
+        const Placed<T> a(t, shuffled(t, "ik"), extents), b(t, shuffled(t, "ijk"), extents),
+            c(t, shuffled(t, "ijk"), extents);
+        const auto alpha = t.scalar<T>(), beta = t.scalar<T>(), gamma = t.scalar<T>();
+        auto expected = c.reference;
+        auto on_device = tensor::on(t.device());
+        if (t.flip()) {
+          t.call(on_device.template elementwise<T>(Binary::add, factor<T>(alpha), a(),
+                                                   factor<T>(gamma), c(), c()));
+          reference::for_each_index(extents, [&](const PerLetter& at) {
+            expected.at(at) = alpha * a.reference.at(at) + gamma * c.reference.at(at);
+          });
+        } else {
+          t.call(on_device.template elementwise<T>(Binary::mul, Binary::add, factor<T>(alpha), a(),
+                                                   factor<T>(beta), b(), factor<T>(gamma), c(),
+                                                   c()));
+          reference::for_each_index(extents, [&](const PerLetter& at) {
+            expected.at(at) = (alpha * a.reference.at(at)) * (beta * b.reference.at(at)) +
+                              gamma * c.reference.at(at);
+          });
+        }
+        c.expect(t, expected);
       });
-    } else {
-      t.call(on_device.template elementwise<T>(Binary::mul, Binary::add, factor<T>(alpha), a(),
-                                               factor<T>(beta), b(), factor<T>(gamma), c(), c()));
-      reference::for_each_index(extents, [&](const PerLetter& at) {
-        expected.at(at) =
-            (alpha * a.reference.at(at)) * (beta * b.reference.at(at)) + gamma * c.reference.at(at);
-      });
-    }
-    c.expect(t, expected);
-  });
 }
 
-}  // namespace
-
-void add_tensors(Calls& calls) {
-  const auto add = [&calls]<class T>(T) {
-    add_contractions<T>(calls);
-    add_elements_of_tensors<T>(calls);
+void add_calls_of_tensors(Catalogue& catalogue) {
+  const auto add = [&catalogue]<class T>(T) {
+    add_contractions<T>(catalogue);
+    add_elements_of_tensors<T>(catalogue);
   };
   for_numbers(add);
-  for_numbers([&calls]<class T>(T) { add_products_of_blocks<T>(calls); });
+  for_numbers([&catalogue]<class T>(T) { add_products_of_blocks<T>(catalogue); });
   for_types<Half, BFloat16>(add);
 }
 
-}  // namespace troupe::torture
+const Subject kTensors("tensor", add_calls_of_tensors);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

@@ -2,11 +2,12 @@
 #include <array>
 #include <cmath>
 
-#include "layers.hpp"
+#include "catalogue/catalogue.hpp"
+#include "catalogue/layers.hpp"
 
 // Layers of neural networks in small graphs.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 using dnn::Mode;
@@ -239,24 +240,35 @@ void refused(Trial& t, DType dtype) {
   layers.run(Answer::refuses);
 }
 
-}  // namespace
-
-void add_layers(Calls& calls) {
-  using Make = void (*)(Trial&, DType);
-  const std::pair<std::string_view, Make> kMakes[] = {
+void add_calls_of_layers(Catalogue& catalogue) {
+  struct Layer {
+    std::string_view name;
+    void (*make)(Trial&, DType);
+    Missing missing = Missing::library;
+    bool may_refuse = false;
+    bool narrow = false;  ///< f16 and bf16 only
+  };
+  constexpr Layer kAll[] = {
       {"elements of layers", elements},
-      {"product of layers", products},
-      {"convolution of layers", convolutions},
+      {"product of layers", products, Missing::library, false, true},
+      {"convolution of layers", convolutions, Missing::itself, true},
       {"norms", norms},
       {"pooling", poolings},
       {"larger images", larger_images},
       {"reduction of layers", reductions},
-      {"attention", [](Trial& t, DType dtype) { attend(t, dtype); }},
-      {"refused layers", refused}};
+      {"attention", [](Trial& t, DType dtype) { attend(t, dtype); }, Missing::library, false, true},
+      {"refused layers", refused, Missing::library, true}};
   for_types<Half, BFloat16, float>([&]<class T>(T) {
-    for (const auto& [name, make] : kMakes)
-      calls.add<T>(name, [make = make](Trial& t) { make(t, dtype_of<T>); });
+    for (const auto& layer : kAll) {
+      if (layer.narrow && sizeof(T) == sizeof(float)) continue;
+      catalogue.add<T>({layer.name, "graph", layer.missing, layer.may_refuse},
+                       [make = layer.make](Trial& t) { make(t, dtype_of<T>); });
+    }
   });
 }
 
-}  // namespace troupe::torture
+const Subject kLayers("dnn", add_calls_of_layers);
+
+}  // namespace
+
+}  // namespace troupe::catalogue

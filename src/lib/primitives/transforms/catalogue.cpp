@@ -3,12 +3,12 @@
 
 #include <troupe/lib/primitives.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Sorts by segment, merges, what is made of single elements, and copies: exact, as all of it is
 // computed with small integers.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 template <class N>
@@ -19,8 +19,8 @@ std::vector<N> some_numbers(Trial& t, int largest) {
 }
 
 template <class T>
-void add_order(Calls& calls) {
-  calls.add<T>("in order", [](Trial& t) {
+void add_order(Catalogue& catalogue) {
+  catalogue.add<T>({"in order", "segmented_sort merge"}, [](Trial& t) {
     using N = NumberOf<T>;
     auto library = primitives::on(t.device());
     const auto x = some_numbers<N>(t, 50);
@@ -50,33 +50,34 @@ void add_order(Calls& calls) {
 }
 
 template <class T>
-void add_arithmetic(Calls& calls) {
-  calls.add<T>("elements", [](Trial& t) {
-    auto library = primitives::on(t.device());
-    const auto x = some_numbers<NumberOf<T>>(t, 6);  // bf16 has cubes of these
-    const auto n = std::ssize(x);
-    const auto dx = t.put<T>(wide(x));
-    const auto squares = t.room<T>(n), products = t.room<T>(n), sum = t.room<T>(1);
-    const auto doubles = t.room<double>(n);
-    t.call(library.transform(dx, squares, primitives::Unary::square));
-    t.call(library.transform(dx, squares, products, primitives::Binary::multiply));
-    t.call(library.convert(products, doubles));
-    t.call(library.transform_reduce(dx, sum, primitives::Unary::square));
-    std::vector<Wide> square, cube;
-    Wide total = 0;
-    for (const auto value : wide(x)) {
-      square.push_back(value * value), cube.push_back(value * value * value);
-      total += square.back();
-    }
-    t.expect(squares, square);
-    t.expect(products, cube);
-    t.expect(doubles, cube);
-    t.expect(sum, {total}, sizeof(T) == 2 ? 1 : 0, total.real());  // of 16 bits: rounded
-  });
+void add_arithmetic(Catalogue& catalogue) {
+  catalogue.add<T>(
+      {"elements", "transform transform_pairs convert transform_reduce"}, [](Trial& t) {
+        auto library = primitives::on(t.device());
+        const auto x = some_numbers<NumberOf<T>>(t, 6);  // bf16 has cubes of these
+        const auto n = std::ssize(x);
+        const auto dx = t.put<T>(wide(x));
+        const auto squares = t.room<T>(n), products = t.room<T>(n), sum = t.room<T>(1);
+        const auto doubles = t.room<double>(n);
+        t.call(library.transform(dx, squares, primitives::Unary::square));
+        t.call(library.transform(dx, squares, products, primitives::Binary::multiply));
+        t.call(library.convert(products, doubles));
+        t.call(library.transform_reduce(dx, sum, primitives::Unary::square));
+        std::vector<Wide> square, cube;
+        Wide total = 0;
+        for (const auto value : wide(x)) {
+          square.push_back(value * value), cube.push_back(value * value * value);
+          total += square.back();
+        }
+        t.expect(squares, square);
+        t.expect(products, cube);
+        t.expect(doubles, cube);
+        t.expect(sum, {total}, sizeof(T) == 2 ? 1 : 0, total.real());  // of 16 bits: rounded
+      });
 }
 
-void add_copies(Calls& calls) {
-  calls.add<std::uint8_t>("copies", [](Trial& t) {
+void add_copies(Catalogue& catalogue) {
+  catalogue.add<std::uint8_t>({"copies", "copy_batched"}, [](Trial& t) {
     const auto x = some_numbers<std::uint8_t>(t, 50);
     const auto n = std::ssize(x), k = std::min<std::int64_t>(n, 5), length = n / k;
     const auto from = t.put_values(x), to = t.room<std::uint8_t>(n);
@@ -94,17 +95,19 @@ void add_copies(Calls& calls) {
 }
 
 template <class... T>
-void add_of_each(Calls& calls) {
-  (add_order<T>(calls), ...);
-  (add_arithmetic<T>(calls), ...);
+void add_of_each(Catalogue& catalogue) {
+  (add_order<T>(catalogue), ...);
+  (add_arithmetic<T>(catalogue), ...);
 }
+
+void add_calls_of_elements(Catalogue& catalogue) {
+  add_of_each<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double, Half,
+              BFloat16>(catalogue);
+  add_copies(catalogue);
+}
+
+const Subject kElements("primitives", add_calls_of_elements);
 
 }  // namespace
 
-void add_elements(Calls& calls) {
-  add_of_each<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double, Half,
-              BFloat16>(calls);
-  add_copies(calls);
-}
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

@@ -3,11 +3,11 @@
 
 #include <troupe/lib/sparse.hpp>
 
-#include "trial.hpp"
+#include "catalogue/catalogue.hpp"
 
 // Vectors of few elements, matrices that change their form, and a look at indices.
 
-namespace troupe::torture {
+namespace troupe::catalogue {
 namespace {
 
 /// Some of the places below n, each once, in any order.
@@ -36,8 +36,8 @@ void expect_size(Trial& t, const Future<std::int64_t>& size, std::int64_t expect
 }
 
 template <class T>
-void add_few_elements(Calls& calls) {
-  calls.add<T>("few elements", [](Trial& t) {
+void add_few_elements(Catalogue& catalogue) {
+  catalogue.add<T>({"few elements", "scatter axpby rot spvv"}, [](Trial& t) {
     const auto n = 3 * t.extent();
     const auto places = some_places(t, n);
     const auto count = std::ssize(places);
@@ -74,8 +74,8 @@ void add_few_elements(Calls& calls) {
 }
 
 template <class I>
-void add_rows(Calls& calls) {
-  calls.add<I>("rows", [](Trial& t) {
+void add_rows(Catalogue& catalogue) {
+  catalogue.add<I>({"rows", "csr2coo coo2csr"}, [](Trial& t) {
     std::vector<I> begins{0}, rows;
     const auto count = t.extent();
     for (std::int64_t row = 0; row < count; ++row) {
@@ -102,8 +102,8 @@ void add_rows(Calls& calls) {
 
 /// A matrix whose rows ascend, in which one column may be too large.
 template <class I>
-void add_examination(Calls& calls) {
-  calls.add<I>("examination", [](Trial& t) {
+void add_examination(Catalogue& catalogue) {
+  catalogue.add<I>({"examination", "examine"}, [](Trial& t) {
     const auto rows = t.extent(), columns = 3 * t.extent();
     std::vector<I> begins{0}, column;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -132,8 +132,8 @@ void add_examination(Calls& calls) {
 
 /// Elements in any order, by rows and by places.
 template <class T>
-void add_sorts(Calls& calls) {
-  calls.add<T>("order", [](Trial& t) {
+void add_sorts(Catalogue& catalogue) {
+  catalogue.add<T>({"order", "coosort csrsort"}, [](Trial& t) {
     const auto rows = t.extent(), columns = t.extent();
     const auto places = some_places(t, rows * columns);
     const auto values = t.numbers<T>(std::ssize(places));
@@ -182,8 +182,8 @@ void add_sorts(Calls& calls) {
 
 /// From dense to sparse, to blocks, back to rows, and to dense again.
 template <class T>
-void add_blocks(Calls& calls) {
-  calls.add<T>("blocks", [](Trial& t) {
+void add_blocks(Catalogue& catalogue) {
+  catalogue.add<T>({"blocks", "dense_to_sparse csr2bsr bsr2csr sparse_to_dense"}, [](Trial& t) {
     const std::int64_t block = t.random.between(1, 3);
     const auto rows = block * t.extent(), columns = block * t.extent();
     const auto dense = with_holes<T>(t, rows, columns);
@@ -223,8 +223,8 @@ void add_blocks(Calls& calls) {
 
 /// To blocked ELL and back, and to sliced ELL, which is multiplied with.
 template <class T>
-void add_ell(Calls& calls) {
-  calls.add<T>("ELL", [](Trial& t) {
+void add_ell(Catalogue& catalogue) {
+  catalogue.add<T>({"ELL", "csr2sell csr2blocked_ell blocked_ell_to_dense"}, [](Trial& t) {
     const std::int64_t block = t.random.between(1, 3), slice = t.random.between(1, 4);
     const auto rows = block * t.extent(), columns = block * t.extent();
     const auto dense = with_holes<T>(t, rows, columns);
@@ -279,21 +279,23 @@ void add_ell(Calls& calls) {
 }
 
 template <class... T>
-void add_forms(Calls& calls) {
-  (add_few_elements<T>(calls), ...);
-  (add_sorts<T>(calls), ...);
-  (add_blocks<T>(calls), ...);
-  (add_ell<T>(calls), ...);
+void add_forms(Catalogue& catalogue) {
+  (add_few_elements<T>(catalogue), ...);
+  (add_sorts<T>(catalogue), ...);
+  (add_blocks<T>(catalogue), ...);
+  (add_ell<T>(catalogue), ...);
 }
+
+void add_calls_of_sparse_forms(Catalogue& catalogue) {
+  add_forms<float, double, std::complex<float>, std::complex<double>>(catalogue);
+  add_rows<std::int32_t>(catalogue);
+  add_rows<std::int64_t>(catalogue);
+  add_examination<std::int32_t>(catalogue);
+  add_examination<std::int64_t>(catalogue);
+}
+
+const Subject kSparseForms("sparse", add_calls_of_sparse_forms);
 
 }  // namespace
 
-void add_sparse_forms(Calls& calls) {
-  add_forms<float, double, std::complex<float>, std::complex<double>>(calls);
-  add_rows<std::int32_t>(calls);
-  add_rows<std::int64_t>(calls);
-  add_examination<std::int32_t>(calls);
-  add_examination<std::int64_t>(calls);
-}
-
-}  // namespace troupe::torture
+}  // namespace troupe::catalogue

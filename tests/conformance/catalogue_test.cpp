@@ -1,0 +1,107 @@
+#include <cctype>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <troupe/lib/operations.hpp>
+
+#include "catalogue/catalogue.hpp"
+#include "conformance.hpp"
+
+// Every call of the catalogue, as it comes of a few seeds.
+
+namespace troupe::catalogue {
+namespace {
+
+using test::device;
+
+#ifdef TROUPE_BRIEF_TESTS
+constexpr std::uint64_t kSeeds = 3;
+#else
+constexpr std::uint64_t kSeeds = 12;
+#endif
+
+struct DrawnCall {
+  const CallInfo* call;
+  DType dtype;
+
+  friend void PrintTo(const DrawnCall& drawn, std::ostream* out) {
+    *out << drawn.call->library << "." << drawn.call->name << " " << to_string(drawn.dtype);
+  }
+};
+
+std::vector<DrawnCall> all_calls() {
+  std::vector<DrawnCall> all;
+  for (const auto& call : Catalogue::all().calls()) {
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      if (call.dtypes.has(static_cast<DType>(i))) all.push_back({&call, static_cast<DType>(i)});
+    }
+  }
+  return all;
+}
+std::string name_of(const ::testing::TestParamInfo<DrawnCall>& drawn) {
+  std::ostringstream out;
+  PrintTo(drawn.param, &out);
+  auto name = out.str();
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+class CatalogueCalls : public ::testing::TestWithParam<DrawnCall> {};
+
+TEST_P(CatalogueCalls, ComeOutAsExpected) {
+  const auto& [call, dtype] = GetParam();
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    Trial trial(device(), seed);
+    Catalogue::all().of(*call, dtype)(trial);
+    const auto outcome = trial.over().wait();
+    if (outcome.code() == Errc::unsupported && call->missing != Missing::never) {
+      (void)device().take_error();
+      GTEST_SKIP() << outcome.error().to_string();
+    }
+    ASSERT_TRUE(outcome.ok()) << outcome.error().to_string();
+    ASSERT_EQ(trial.judge(), "");
+  }
+  (void)device().take_error();  // of forms that may be refused
+}
+INSTANTIATE_TEST_SUITE_P(Catalogue, CatalogueCalls, ::testing::ValuesIn(all_calls()), name_of);
+
+/// Each operation of these libraries is called in each of its dtypes, unless torture has a kind of
+/// its own for it.
+TEST(CatalogueOf, EveryOperation) {
+  std::map<std::string, std::uint32_t> dtypes;  // by operation
+  std::set<std::string_view> libraries;
+  for (const auto& call : Catalogue::all().calls()) {
+    libraries.insert(call.library);
+    std::istringstream names{std::string(call.operations)};
+    for (std::string name; names >> name;)
+      dtypes[std::string(call.library) + "." + name] |= call.dtypes.bits;
+  }
+  EXPECT_EQ(libraries, (std::set<std::string_view>{"blas", "direct", "dnn", "fft", "primitives",
+                                                   "rng", "solver", "sparse", "tensor"}));
+  const std::set<std::string_view> own{
+      "primitives.sort", "primitives.scan", "primitives.select_nonzero",
+      "sparse.spmv",     "sparse.gather",   "sparse.spgemm",
+      "dnn.convolution"};
+  std::size_t found = 0;
+  for (const auto* info : all_operations()) {
+    if (!libraries.contains(info->library()) || own.contains(info->name)) continue;
+    ++found;
+    const DTypes called{dtypes[std::string(info->name)]};
+    if (info->name == "dnn.graph") {  // its type is that between nodes, its tensors have others
+      EXPECT_TRUE(called.has(DType::f16));
+    } else if (info->name == "primitives.copy_batched") {  // moves bytes, whatever they are
+      EXPECT_TRUE(called.has(DType::u8));
+    } else {
+      EXPECT_EQ(called.bits, info->dtypes.bits) << info->name;
+    }
+  }
+  EXPECT_EQ(found, dtypes.size());  // and none that there is not
+}
+
+}  // namespace
+}  // namespace troupe::catalogue
