@@ -218,6 +218,11 @@ void add_scans(Runs& runs) {
 template <class T>
 void add_transforms_of(Runs& runs) {
   const auto add = adder<T>(runs);
+  add("search", [](Call& c, auto lib) {
+    lib.search(c.buffer<T>("sorted"), c.buffer<T>("values"), c.buffer<std::int64_t>("positions"),
+               c.choice<primitives::Bound>("bound", {"lower", "upper"}))
+        .get();
+  });
   add("transform", [](Call& c, auto lib) {
     const auto x = c.buffer<T>("x");
     lib.transform(x, output(c, "y", x), unary_of(c)).get();

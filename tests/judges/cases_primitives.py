@@ -234,13 +234,24 @@ def scans(xp, random, dtype):
         yield case
 
 
+def searches(xp, random, dtype):
+    case = made(xp, random, "search", "search", dtype)
+    many = random.choice([None, 7])
+    ordered, values = (spoilt(random, elements(random, dtype, length(random), many)) for _ in range(2))
+    ordered.sort()
+    case.add("sorted", ordered), case.add("values", values)
+    side = {"lower": "left", "upper": "right"}[case.choose("bound", ["lower", "upper"])]
+    result(case, "positions", np.searchsorted(ordered, values, side), "i64")
+    yield case
+
+
 def cases(xp, random, rounds):
     for _ in range(rounds):
         for dtype in NUMBERS:
-            for family in (sorts, merges, reductions, selections, runs, scans, transforms, conversions, histograms):
+            for family in (sorts, merges, searches, reductions, selections, runs, scans, transforms, conversions, histograms):
                 yield from family(xp, random, dtype)
         for dtype in NARROW:
-            for family in (sorts, merges, reductions, selections, runs, transforms, conversions):
+            for family in (sorts, merges, searches, reductions, selections, runs, transforms, conversions):
                 yield from family(xp, random, dtype)
         yield from histograms(xp, random, "u8")
         for dtype in SIZES:

@@ -6,6 +6,7 @@
 #include <troupe/lib/primitives/reductions.hpp>
 #include <troupe/lib/primitives/runs.hpp>
 #include <troupe/lib/primitives/scans.hpp>
+#include <troupe/lib/primitives/searches.hpp>
 #include <troupe/lib/primitives/selections.hpp>
 #include <troupe/lib/primitives/sorts.hpp>
 #include <troupe/lib/primitives/transforms.hpp>
@@ -20,7 +21,7 @@ using Operations =
     List<Sort, Reduce, ArgReduce, SegmentedReduce, Scan, SelectNonzero, SelectFlagged,
          PartitionFlagged, Unique, ReduceByKey, RunLengthEncode, SegmentedSort, Merge, Transform,
          TransformPairs, Convert, TransformReduce, CopyBatched, ScanByKey, NonTrivialRuns,
-         UniqueByKey, PartitionThreeWay, HistogramEven, HistogramRange, AdjacentDifference>;
+         UniqueByKey, PartitionThreeWay, HistogramEven, HistogramRange, AdjacentDifference, Search>;
 std::span<const OperationInfo* const> operations() noexcept;
 inline const Library kLibrary{operations()};
 
@@ -32,7 +33,7 @@ namespace troupe {
 class Primitives
     : public detail::CallsOf<PrimitiveReductions, PrimitiveSelections, PrimitiveSorts,
                              PrimitiveRuns, PrimitiveTransforms, PrimitiveCopies, PrimitiveScans,
-                             PrimitiveHistograms, PrimitiveDifferences> {
+                             PrimitiveHistograms, PrimitiveDifferences, PrimitiveSearches> {
  public:
   using CallsOf::CallsOf;
 };

@@ -53,7 +53,9 @@ const Samples kPrimitiveSamples{
     primitives::HistogramRange{
         DType::f64, DType::u32, {2, 1}, 5, 10, range_in(1), range_in(2), range_in(3)},
     primitives::AdjacentDifference{DType::i32, primitives::Neighbour::right, 0, 10, range_in(1),
-                                   range_in(2)}};
+                                   range_in(2)},
+    primitives::Search{DType::f16, primitives::Bound::upper, 0, 10, 6, range_in(1), range_in(2),
+                       range_in(3)}};
 
 }  // namespace
 }  // namespace troupe::test
