@@ -72,19 +72,6 @@ struct Driver {
   PFN_cuLaunchKernelEx_v11060 launch = nullptr;
 };
 
-template <class Function>
-Result<void> find_in_driver(const char* name, unsigned version, Function& function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  const auto status =
-      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result);
-  if (status != cudaSuccess) return failure(status, "cudaGetDriverEntryPointByVersion");
-  if (result != cudaDriverEntryPointSuccess || found == nullptr)
-    return Error{Errc::unsupported, 0, std::string("NVIDIA driver too old: no ") + name};
-  function = reinterpret_cast<Function>(found);
-  return {};
-}
-
 /// A variable whose contents come from a buffer.
 struct Variable {
   void* address = nullptr;

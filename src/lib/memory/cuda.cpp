@@ -18,20 +18,6 @@ cudaMemcpyKind kind_of(const memory::Copy& op) {
   return to_host ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-/// Finds the driver's function for copies between devices and on them.
-cudaError_t find_copy(PFN_cuMemcpyDtoDAsync_v3020& found) {
-  void* function = nullptr;
-#if CUDART_VERSION >= 12050
-  const auto status = cudaGetDriverEntryPointByVersion("cuMemcpyDtoDAsync", &function, 3020,
-                                                       cudaEnableDefault, nullptr);
-#else
-  const auto status =
-      cudaGetDriverEntryPoint("cuMemcpyDtoDAsync", &function, cudaEnableDefault, nullptr);
-#endif
-  found = reinterpret_cast<PFN_cuMemcpyDtoDAsync_v3020>(function);
-  return status == cudaSuccess && function == nullptr ? cudaErrorSymbolNotFound : status;
-}
-
 /// The engine of a lane that moves memory.
 class Memory final : public LibraryHalfOf<Memory, memory::Operations> {
  public:
@@ -51,7 +37,8 @@ class Memory final : public LibraryHalfOf<Memory, memory::Operations> {
 };
 
 Result<void> Memory::open(Queue queue) {
-  if (copy_on_devices_ == nullptr) TROUPE_CUDA_TRY(find_copy(copy_on_devices_));
+  if (copy_on_devices_ == nullptr)
+    TROUPE_CUDA_PROPAGATE(find_in_driver("cuMemcpyDtoDAsync", 3020, copy_on_devices_));
   if (queue.detour) return {};
   WarmUp warm_up(services_, queue);
   const auto x = WarmUp::part(1), y = WarmUp::part(2);

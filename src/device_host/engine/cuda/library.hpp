@@ -260,6 +260,20 @@ class ScalarValues {
   ScalarsAt where_ = ScalarsAt::host;
 };
 
+/// Finds a function of the driver's. `version`: of CUDA, in which it came to be as it is declared,
+/// 12000 for 12.0. Errors: unsupported (the driver does not have it).
+template <class Function>
+Result<void> find_in_driver(const char* name, unsigned version, Function& function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  TROUPE_CUDA_TRY(
+      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result));
+  if (result != cudaDriverEntryPointSuccess || found == nullptr)
+    return Error{Errc::unsupported, 0, std::string("NVIDIA driver too old: no ") + name};
+  function = reinterpret_cast<Function>(found);
+  return {};
+}
+
 /// What a half runs its operations on when it opens a queue. Libraries load their kernels when
 /// these are first launched, which takes milliseconds. So each operation runs once, on zeros,
 /// before the lane's own queue is in use; its detour launches the same kernels.

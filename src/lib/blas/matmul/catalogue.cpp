@@ -40,7 +40,7 @@ void add_product(Catalogue& catalogue) {
         const auto c = t.dense<D>(kM, kN);
         const auto gap = kBytes ? 0 : 16 * t.random.below(2);
         const auto x = t.put<A>(a, gap);
-    const auto y = t.put<B>(b, gap);
+        const auto y = t.put<B>(b, gap);
         const bool in_place = !kBytes && t.flip();
         const auto d = t.put<D>(in_place ? c : t.dense<D>(kM, kN), gap);
         const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
