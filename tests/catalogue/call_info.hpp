@@ -6,7 +6,7 @@
 
 namespace troupe::catalogue {
 
-/// Whether an engine, or a device, need not have a call.
+/// Says if an engine, or a device, need not have a call.
 enum class Missing : std::uint8_t {
   never,
   itself,

@@ -153,7 +153,7 @@ constexpr bool is_drawn(Kind kind) noexcept {
 constexpr bool writes_there(Kind kind) noexcept {
   return kind == Kind::put || kind == Kind::carry;
 }
-/// Whether it is a call of the catalogue.
+/// True for a call of the catalogue.
 constexpr bool is_call(Kind kind) noexcept {
   return kind >= Kind::blas_call && kind <= Kind::outside_call;
 }

@@ -16,7 +16,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-/// Whether the operation is right for a communicator. Errors: invalid.
+/// Checks that the operation is right for a communicator. Errors: invalid.
 template <class Op>
 Result<void> fits(const Op& op, const Call&, int rank, int size) {
   return op.check_world(rank, size);

@@ -13,18 +13,10 @@
 #include "lib/collective/nccl/kernels.cuh"
 #include "lib/collective/nccl/launch_times_cuda.hpp"
 #include "lib/collective/nccl/operators_cuda.hpp"
-#include "lib/collective/nccl/status_cuda.hpp"
 #include "lib/collective/peer_memory/direct_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
-
-Communicator::Channels channels_of(std::uint32_t number, bool reproducible) {
-  const bool world = number == 0;
-  const int most = world ? Communicator::kPinnedChannels : Communicator::kGroupChannels;
-  if (reproducible) return Communicator::Channels::exactly(most);
-  return {.most = world ? 0 : most};
-}
 
 class Collective final : public HalfOf<Collective, CollectiveHalf, collective::Operations> {
  public:
@@ -139,9 +131,9 @@ std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& entry = communicators_[number];
   if (!entry) {
-    entry = std::make_shared<Communicator>(services_.device(),
-                                           channels_of(number, services_.reproducible()),
-                                           services_.in_process(), &directs_);
+    entry = std::make_shared<Communicator>(
+        services_.device(), Communicator::channels_of(number, services_.reproducible()),
+        services_.in_process(), &directs_);
   }
   return entry;
 }

@@ -17,6 +17,7 @@
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/kernel/arguments.hpp"
+#include "lib/kernel/refusal_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -31,34 +32,6 @@ struct ModuleTraits {
   static constexpr Type invalid() { return nullptr; }
   static void destroy(Type library) { (void)cudaLibraryUnload(library); }
 };
-
-/// A failure to load or to launch that is the program's, not the library's.
-Error refusal(cudaError_t status, std::string_view call) {
-  auto error = failure(status, call);
-  switch (status) {
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorUnsupportedPtxVersion:
-    case cudaErrorJitCompilerNotFound:
-    case cudaErrorJitCompilationDisabled: error.code = Errc::unsupported; break;
-    case cudaErrorInvalidKernelImage:
-    case cudaErrorInvalidPtx:
-    case cudaErrorInvalidSource:
-    case cudaErrorSymbolNotFound:
-    case cudaErrorInvalidDeviceFunction:
-    case cudaErrorSharedObjectSymbolNotFound:
-    case cudaErrorSharedObjectInitFailed:
-    case cudaErrorLaunchOutOfResources:
-    case cudaErrorCooperativeLaunchTooLarge: error.code = Errc::invalid; break;
-    default: break;
-  }
-  error.message = "kernel: " + error.message;
-  return error;
-}
-
-#define TROUPE_KERNEL_TRY(call)                                                              \
-  do {                                                                                       \
-    if (const auto status_ = (call); status_ != cudaSuccess) return refusal(status_, #call); \
-  } while (false)
 
 struct Loaded {
   const void* function = nullptr;   ///< a cudaKernel_t, which the runtime takes for one

@@ -8,7 +8,7 @@
 
 namespace troupe::host::cpu {
 
-/// What an element is computed with as: f16 and bf16 as float.
+/// An element as it is computed with: f16 and bf16 as float.
 template <class T>
 auto number(T element) {
   if constexpr (primitives::kNarrowFloats.has(dtype_of<T>)) {

@@ -6,7 +6,7 @@ namespace troupe::host::cpu {
 
 Solver::Solver(Services& its_services) : services(its_services) {
   ::openblas_set_num_threads(std::max(1, services.threads()));  // whether blas is open or not
-  // What is not a number comes out of a factorisation as it does elsewhere.
+  // A NaN comes out of a factorisation as it does elsewhere.
   LAPACKE_set_nancheck(0);
 }
 

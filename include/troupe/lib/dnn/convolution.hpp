@@ -85,7 +85,7 @@ struct Convolution {
   [[nodiscard]] PerDimension output_extents() const noexcept;
 };
 
-/// What operations of this library are computed in.
+/// Types of the elements of a Convolution.
 template <class T>
 concept Computable = std::same_as<T, Half> || std::same_as<T, BFloat16> || std::same_as<T, float>;
 

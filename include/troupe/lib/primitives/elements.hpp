@@ -10,25 +10,25 @@ namespace troupe::primitives {
 
 inline constexpr DTypes kIntegers = DTypes::of({DType::i32, DType::u32, DType::i64, DType::u64});
 inline constexpr DTypes kNumbers = {kIntegers.bits | DTypes::reals().bits};
-/// What is computed with as f32, and rounded once.
+/// Elements that are computed with in f32, and rounded once.
 inline constexpr DTypes kNarrowFloats = DTypes::of({DType::f16, DType::bf16});
 inline constexpr DTypes kOrdered = {kNumbers.bits | kNarrowFloats.bits};
 
-/// What is summed exactly.
+/// Elements whose sums are exact.
 template <class T>
 concept Integer = Element<T> && kIntegers.has(dtype_of<T>);
-/// What is added in other ways than as a whole.
+/// Elements that scans, segments and runs add.
 template <class T>
 concept Number = Element<T> && kNumbers.has(dtype_of<T>);
-/// Keys, and what is reduced as a whole, selected or transformed.
+/// Keys, and elements that are reduced as a whole, selected or transformed.
 template <class T>
 concept Ordered = Element<T> && kOrdered.has(dtype_of<T>);
 
-/// What is sorted or selected along with a key.
+/// Values that are sorted or selected along with a key.
 template <class T>
 concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
-/// What a reduction gives without elements: combined with an element it gives that element.
+/// The result of a reduction without elements: combined with an element it gives that element.
 template <Ordered T>
 constexpr T neutral(ReduceOp reduction) noexcept {
   if constexpr (kNarrowFloats.has(dtype_of<T>)) {

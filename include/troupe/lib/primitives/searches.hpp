@@ -5,7 +5,7 @@
 /// Searches in sorted elements. See primitives.hpp.
 namespace troupe::primitives {
 
-/// Which of the places for a value that keep the order is given, where several elements equal it.
+/// The first or the last of the places for a value that keep the order.
 enum class Bound : std::uint32_t { lower, upper };
 
 /// positions[i] = how many of the n elements of `sorted` stand before values[i], i < count: those

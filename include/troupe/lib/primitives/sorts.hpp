@@ -13,9 +13,9 @@ namespace troupe::primitives {
 /// bits: in ascending order those with the sign bit come before -infinity, the others come after
 /// +infinity.
 ///
-/// Of integers some of the bits may count alone, [begin_bit, end_bit) from the lowest on: keys that
-/// are equal in these are equal. The fewer bits, the faster. The sign bit of signed keys counts as
-/// its opposite, so that negative keys come first.
+/// Integers may be sorted by some of their bits alone, [begin_bit, end_bit) from the lowest on:
+/// keys that are equal in these are equal. The fewer bits, the faster. The sign bit of signed keys
+/// counts as its opposite, so that negative keys come first.
 ///
 /// Values are elements of any type of 4 or 8 bytes; value_bytes = 0 sorts keys alone, and then both
 /// ranges of values are absent. No output may overlap anything else. The device needs temporary
@@ -43,7 +43,7 @@ struct Sort {
   }
 };
 
-/// Which bits of a key count, [begin, end) from the lowest on; see Sort.
+/// The bits of a key that count, [begin, end) from the lowest on; see Sort.
 struct KeyBits {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;  ///< 0: all from `begin` on

@@ -7,7 +7,7 @@
 
 namespace troupe::detail {
 
-/// What the calls of all families of Solver share.
+/// Types and helpers of the calls of all families of Solver.
 class SolverCalls : public Calls {
  public:
   template <FieldElement T>
@@ -21,7 +21,7 @@ class SolverCalls : public Calls {
   static Length square(const M& a) {
     return {"a column of a square matrix", a.rows, a.columns};
   }
-  /// What operations on a square matrix a have in common.
+  /// An operation on a square matrix a.
   template <class Op, class M>
   static Op of_square(const M& a, OnFailure on_failure) {
     Op op;

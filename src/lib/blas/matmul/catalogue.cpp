@@ -31,7 +31,7 @@ void add_product(Catalogue& catalogue) {
   catalogue.add<A>(
       {"matmul", "matmul tune_matmul", sizeof(A) == 1 ? Missing::itself : Missing::never},
       [](Trial& t) {
-        // What cuBLASLt has of integers and of 8 bits: the first transposed, the second not.
+        // cuBLASLt multiplies integers and 8 bits with the first transposed, the second not.
         constexpr bool kBytes = sizeof(A) == 1;
         const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
                    tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;

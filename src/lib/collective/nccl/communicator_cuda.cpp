@@ -1,11 +1,11 @@
 #include "lib/collective/nccl/communicator_cuda.hpp"
 
-#include <cstring>
 #include <optional>
 #include <system_error>
 #include <thread>
 
 #include "common/core/log.hpp"
+#include "lib/collective/nccl/contribution_cuda.hpp"
 #include "lib/collective/nccl/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -15,27 +15,6 @@ namespace {
 /// it for stuck.
 constexpr std::chrono::milliseconds kLaunchGrace{10};
 constexpr std::chrono::microseconds kPollInterval{20};
-
-/// What a rank gives to the forming of a communicator. Plain bytes.
-struct Contributed {
-  ncclUniqueId id{};
-  PeerMemory::Card card;
-  std::uint64_t has_id = 0;
-};
-
-/// What all ranks have given, in rank order.
-Result<std::vector<Contributed>> contributed(
-    const std::vector<std::vector<std::byte>>& contributions) {
-  std::vector<Contributed> all(contributions.size());
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const auto& bytes = contributions[rank];
-    if (bytes.empty()) continue;
-    if (bytes.size() != sizeof(Contributed))
-      return Error{Errc::invalid, 0, "a contribution is not that of an NCCL communicator"};
-    std::memcpy(&all[rank], bytes.data(), sizeof(Contributed));
-  }
-  return all;
-}
 
 std::size_t place_of(const Link& link) {
   return 2 * std::size_t{link.peer} + (link.receive ? 1 : 0);

@@ -54,6 +54,14 @@ class Communicator {
   /// and most groups are small.
   static constexpr int kGroupChannels = 8;
 
+  /// Channels of the communicator of that number; 0 is the world's.
+  static Channels channels_of(std::uint32_t number, bool reproducible) {
+    const bool world = number == 0;
+    const int most = world ? kPinnedChannels : kGroupChannels;
+    if (reproducible) return Channels::exactly(most);
+    return {.most = world ? 0 : most};
+  }
+
   /// `directs`: where the direct ways of small collectives come from, and outlives this; nullptr:
   /// there are none of them.
   Communicator(int device, Channels channels, bool in_process, Directs* directs = nullptr);

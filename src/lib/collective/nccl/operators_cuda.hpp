@@ -77,7 +77,7 @@ class Operator {
   ncclComm_t comm_ = nullptr;  ///< of one that was made
 };
 
-/// What is only moved is moved as bytes, whatever its type.
+/// Operations that only move elements move them as bytes, whatever their type.
 inline std::size_t bytes_of(std::uint64_t count, DType dtype) {
   return count * size_of(dtype);
 }
@@ -91,7 +91,7 @@ inline Result<void> end_group(ncclResult_t queued) {
   return {};
 }
 
-/// Whether the operation is right for a communicator. Errors: invalid.
+/// Checks that the operation is right for a communicator. Errors: invalid.
 template <class Op>
 Result<void> fits(const Op& op, const Call&, int rank, int size) {
   return op.check_world(rank, size);
