@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "catalogue/values.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
-#include "catalogue/values.hpp"
 
 /// Programs of troupe-torture, of a seed and by hand, and what goes with them.
 namespace troupe::torture {

@@ -17,7 +17,7 @@
 namespace troupe::test {
 namespace {
 
-/// What records `calls` is to throw.
+/// The error that recording `calls` throws; none: ok.
 Error refused(const std::function<void()>& calls) {
   try {
     (void)device().record(calls);

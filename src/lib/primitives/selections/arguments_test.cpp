@@ -21,7 +21,7 @@ class BadArgumentsOfSelections : public BadArguments {
     change(op);
     expect_refused(op, code);
   }
-  /// What all of them refuse.
+  /// Changes that every one of these operations refuses.
   template <class Op>
   void check_common(const Op& op) {
     EXPECT_TRUE(op.check().ok());
