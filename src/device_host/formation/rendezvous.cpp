@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,12 @@
 
 namespace troupe::host {
 namespace {
+
+/// Which pipe a descriptor is of; 0: it is of none.
+std::uint64_t pipe_inode(int fd) {
+  struct stat about {};
+  return ::fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode) ? about.st_ino : 0;
+}
 
 std::string descriptor_path(std::int32_t pid, std::int32_t fd) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
@@ -44,6 +51,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open() {
   card.pid = ::getpid();
   card.memory = made->memory_.fd();
   card.bell = made->bell_.get();
+  card.bell_inode = pipe_inode(card.bell);
   if (::getrandom(card.cookie.data(), sizeof card.cookie, 0) != sizeof card.cookie)
     return ipc::system_error("getrandom");
   (new (made->memory_.data()) Shared)->cookie = card.cookie;
@@ -51,17 +59,24 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open() {
 }
 
 Result<Rendezvous::Member> Rendezvous::reach(int rank, std::size_t place, const Card& card) {
+  // One that is gone, or that forms another communicator, has closed what its card names; the
+  // descriptor's number may be another file's by now, of any kind.
+  const Error gone{Errc::stale, 0, "it has left this communicator"};
   UniqueFd memory(::open(descriptor_path(card.pid, card.memory).c_str(), O_RDWR | O_CLOEXEC));
+  if (!memory && (errno == ENOENT || errno == ENXIO)) return gone;
   if (!memory) return ipc::system_error("open");
   auto mapped = ipc::SharedMemory::map(std::move(memory), sizeof(Shared));
+  if (mapped.code() == Errc::invalid) return gone;
   if (!mapped) return mapped.error();
   Member member{rank, place, std::move(*mapped), {}};
-  if (member.shared().cookie != card.cookie)
-    return Error{Errc::stale, 0, "its memory is another communicator's by now"};
+  if (member.shared().cookie != card.cookie) return gone;
   // For reading, too: to write to a pipe that nobody reads is a signal.
   member.bell.reset(
       ::open(descriptor_path(card.pid, card.bell).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!member.bell && (errno == ENOENT || errno == ENXIO)) return gone;
   if (!member.bell) return ipc::system_error("open");
+  // To ring would write a byte into whatever has the number now.
+  if (pipe_inode(member.bell.get()) != card.bell_inode) return gone;
   return member;
 }
 
@@ -83,8 +98,7 @@ void Rendezvous::meet(int rank, std::span<const Card> cards) {
       place_ = its_place;
     } else if (auto member = reach(its_rank, its_place, cards[i]); member.ok()) {
       members_.push_back(std::move(*member));
-    } else if (member.code() != Errc::stale && member.error().native != ENOENT) {
-      // One that is gone, or forming another communicator, never takes part in this one.
+    } else if (member.code() != Errc::stale) {  // else it never takes part
       log::warn("host", "collectives do not wait for rank {} before they are launched: {}",
                 its_rank, member.error().message);
     }

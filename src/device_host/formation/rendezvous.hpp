@@ -41,6 +41,7 @@ class Rendezvous {
     std::int32_t memory = -1;  ///< descriptors of that process
     std::int32_t bell = -1;
     std::int32_t reserved = 0;
+    std::uint64_t bell_inode = 0;  ///< else the descriptor is another file's by now
   };
 
   /// For one communicator. Errors: io.

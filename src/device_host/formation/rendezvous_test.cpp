@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <cstring>
 #include <thread>
 
 #include <troupe/lib/collective.hpp>
+
+#include "common/ipc/shared_memory.hpp"
 
 namespace troupe::host {
 namespace {
@@ -217,6 +220,50 @@ class RendezvousWithAnOldCard : public RendezvousTest {
 TEST_F(RendezvousWithAnOldCard, WhoCannotBeReachedIsNotWaitedFor) {
   EXPECT_FALSE(passes(0, 1, all_reduce(1)));
   EXPECT_TRUE(passes(2, 1, all_reduce(1)));
+}
+
+/// Rank 1 has closed what its card names since, and other files have the numbers: memory, as large
+/// as what was there or smaller.
+class RendezvousWithReusedDescriptors : public RendezvousTest {
+ protected:
+  static constexpr std::size_t kBytes = 1 << 20;
+
+  void change(std::vector<Rendezvous::Card>& cards) override {
+    other_ = ipc::SharedMemory::create("other", kBytes).take();
+    std::memset(other_.data(), 0xff, kBytes);
+    small_ = ipc::SharedMemory::create("small", 8).take();
+    if (memory_goes_) cards[1].memory = small_.fd();
+    cards[1].bell = other_.fd();
+    testing::internal::CaptureStderr();
+  }
+  [[nodiscard]] bool untouched() const {
+    return std::all_of(other_.data(), other_.data() + kBytes,
+                       [](std::byte one) { return one == std::byte{0xff}; });
+  }
+
+  bool memory_goes_ = false;
+  ipc::SharedMemory other_, small_;
+};
+
+TEST_F(RendezvousWithReusedDescriptors, NothingIsWrittenToAnotherFile) {
+  ranks_[1]->announce_sleep();  // so that it would be woken
+  EXPECT_FALSE(passes(0, 1, all_reduce(1)));
+  EXPECT_TRUE(passes(2, 1, all_reduce(1))) << "rank 1 is waited for";
+  EXPECT_TRUE(untouched());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+class RendezvousWithReusedMemory : public RendezvousWithReusedDescriptors {
+  void SetUp() override {
+    memory_goes_ = true;
+    RendezvousTest::SetUp();
+  }
+};
+
+TEST_F(RendezvousWithReusedMemory, WhoHasLeftIsNoWarning) {
+  EXPECT_FALSE(passes(0, 1, all_reduce(1)));
+  EXPECT_TRUE(passes(2, 1, all_reduce(1)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Rendezvous, AMemberThatIsAloneIsNotWoken) {
