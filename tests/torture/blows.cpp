@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stop_token>
 
 #include "blows.hpp"
 
@@ -23,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 /// A library that fails more often than this in so long is given up, with some seconds to spare.
 constexpr std::size_t kLibraryFailures = 3;
 constexpr std::chrono::seconds kLibraryWindow{65};
+/// A device host that serves and stands still is found, and killed, within this.
+constexpr std::chrono::seconds kNoticed{20};
 
 /// A rank cannot wake itself: a shell that outlives the call does.
 void freeze_self(std::uint64_t microseconds) {
@@ -104,6 +108,16 @@ Future<void> Blows::deal(const Operation& op) {
       } else {  // a dead context: the driver tells of it, and nothing ends any more
         ::kill(hosts.front(), SIGSTOP);
         device_.inject_health({0, HealthKind::application, "Xid 43", false, 43});
+        // One that was starting is missed when it should have started, after 60 s: as late as that
+        // the program ends.
+        const std::lock_guard lock(mutex_);
+        wakers_.emplace_back([pid = hosts.front()](const std::stop_token& stop) {
+          std::mutex alone;
+          std::unique_lock waits(alone);
+          std::condition_variable_any end;
+          if (!end.wait_for(waits, stop, kNoticed, [&] { return stop.stop_requested(); }))
+            ::kill(pid, SIGCONT);
+        });
       }
       break;
     case Blow::kill_standby:

@@ -188,11 +188,11 @@ void Members::check(const Round& round, std::int64_t number) {
       const auto bytes = account_.seen(hands->download({part, b, 0, spec(b).length}));
       const auto difference = first_difference(spec(b), bytes, oracle.contents(part, b));
       if (difference < 0) continue;
-      throw Finding(
-          fmt::format("WRONG CONTENTS: buffer {} of part {} ({} {}), before step {} of {} members: "
-                      "the first element that is wrong is {}",
-                      b, part, spec(b).length, troupe::to_string(spec(b).dtype), number,
-                      world_.size(), difference));
+      throw Finding(fmt::format(
+          "WRONG CONTENTS: buffer {} of part {} ({} {}), before step {} of {} members: "
+          "{}",
+          b, part, spec(b).length, troupe::to_string(spec(b).dtype), number, world_.size(),
+          in_words(spec(b), difference, bytes, oracle.contents(part, b))));
     }
   }
 }

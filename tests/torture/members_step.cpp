@@ -59,12 +59,12 @@ void Members::play_thread(const Round& round, std::int64_t number, std::size_t t
           [this](const Operation& op, std::vector<std::byte> bytes) {
             const auto expected = looks_.find(op.id);
             if (expected == looks_.end()) return;
-            const auto difference =
-                first_difference(seen_by(*program_, op), bytes, expected->second);
-            if (difference >= 0)
-              throw Finding(
-                  fmt::format("WRONG CONTENTS: {} sees another element {} than was written",
-                              describe(op), difference));
+            const auto spec = seen_by(*program_, op);
+            const auto difference = first_difference(spec, bytes, expected->second);
+            if (difference < 0) return;
+            throw Finding(fmt::format("WRONG CONTENTS: {} sees what was not written: {}",
+                                      describe(op),
+                                      in_words(spec, difference, bytes, expected->second)));
           }};
   const auto& scripts = round.scripts[static_cast<std::size_t>(number)];
   std::map<int, std::size_t> next;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "catalogue/random.hpp"
 #include "catalogue/values.hpp"
 
@@ -60,6 +62,20 @@ std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byt
   }
   return a.size() == b.size() ? -1
                               : static_cast<std::int64_t>(std::min(a.size(), b.size()) / whole);
+}
+
+std::string in_words(const BufferSpec& spec, std::int64_t element,
+                     const std::vector<std::byte>& seen, const std::vector<std::byte>& expected) {
+  const auto whole = size_of(spec.dtype), first = static_cast<std::size_t>(element) * whole;
+  const auto value = [&](const std::vector<std::byte>& bytes) -> std::string {
+    if (bytes.size() < first + whole) return "not there";
+    const auto dtype = part_of(spec.dtype);
+    std::string text = fmt::format("{:.17g}", load(dtype, bytes.data() + first));
+    if (size_of(dtype) != whole)
+      text += fmt::format(" {:+.17g} i", load(dtype, bytes.data() + first + size_of(dtype)));
+    return text;
+  };
+  return fmt::format("element {} is {}, not {}", element, value(seen), value(expected));
 }
 
 Oracle::Oracle(const Program& program, const RandomTable& random)

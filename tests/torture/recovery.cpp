@@ -121,12 +121,9 @@ bool Runner::try_verify() {
       wrong += std::memcmp(bytes.data() + i, expected.data() + i, size) != 0 ? 1 : 0;
     throw Finding(
         fmt::format("WRONG CONTENTS: buffer {} of rank {} ({} {}): {} elements are wrong, the "
-                    "first is {}: {}, not "
-                    "{}; recoveries:{}",
-                    b, rank_, spec.length, troupe::to_string(spec.dtype), wrong, difference,
-                    load(spec.dtype, bytes.data() + static_cast<std::size_t>(difference) * size),
-                    load(spec.dtype, expected.data() + static_cast<std::size_t>(difference) * size),
-                    recoveries()));
+                    "first: {}; recoveries:{}",
+                    b, rank_, spec.length, troupe::to_string(spec.dtype), wrong,
+                    in_words(spec, difference, bytes, expected), recoveries()));
   }
   return true;
 }

@@ -331,11 +331,11 @@ void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
 
 void Runner::compare(const Operation& op, const std::vector<std::byte>& seen,
                      const std::vector<std::byte>& expected) {
-  const auto difference = first_difference(seen_by(*program_, op), seen, expected);
-  if (difference >= 0) {
-    throw Finding(fmt::format("WRONG CONTENTS: {} sees another element {} than was written",
-                              describe(op), difference));
-  }
+  const auto spec = seen_by(*program_, op);
+  const auto difference = first_difference(spec, seen, expected);
+  if (difference < 0) return;
+  throw Finding(fmt::format("WRONG CONTENTS: {} sees what was not written: {}", describe(op),
+                            in_words(spec, difference, seen, expected)));
 }
 
 }  // namespace troupe::torture
