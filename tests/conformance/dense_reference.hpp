@@ -98,4 +98,22 @@ std::vector<Wide> got(const GpuRef<T>& ref) {
   return result;
 }
 
+/// x solves a triangular system: |b - T x| <= 16 k eps (|T| |x| + |b|) in each equation of k terms
+/// (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 8.1).
+template <class T>
+void expect_solves(const Dense& whole, const std::vector<Wide>& x, const std::vector<Wide>& b) {
+  for (std::int64_t i = 0; i < whole.rows; ++i) {
+    Wide residual = b[static_cast<std::size_t>(i)];
+    double scale = std::abs(residual), terms = 1;
+    for (std::int64_t j = 0; j < whole.rows; ++j) {
+      const auto product = whole(i, j) * x[static_cast<std::size_t>(j)];
+      residual -= product;
+      scale += std::abs(product);
+      if (whole(i, j) != Wide(0)) ++terms;
+    }
+    const auto eps = static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
+    ASSERT_LE(std::abs(residual), 16 * terms * eps * scale) << "equation " << i;
+  }
+}
+
 }  // namespace troupe::test::reference

@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/format.h>
+
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/collective/nccl/alone_cuda.hpp"
@@ -96,8 +98,7 @@ Collective::Collective(Services& services) : services_(services) {
   // (bench/results), and a standby takes 240 MiB less.
   if (!services.other_hosts()) ::setenv("NCCL_BUFFSIZE", "1048576", 0);
   // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
-  // reactor until all have got there. (Messages are connected by open_links().) Safe while the
-  // process has no other threads, as when the engine is made.
+  // reactor until all are there (open_links() connects messages). No other thread runs by now.
   ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   // For a graph it would register buffers, together with the other ranks; these may run the same
   // sequence as a list.
@@ -108,9 +109,7 @@ Collective::Collective(Services& services) : services_(services) {
 Dependencies Collective::stands_on() const {
   int code = 0;
   (void)ncclGetVersion(&code);
-  return {{"NCCL",
-           std::to_string(code / 10000) + "." + std::to_string(code % 10000 / 100) + "." +
-               std::to_string(code % 100),
+  return {{"NCCL", fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100),
            &ncclGetVersion}};
 }
 

@@ -6,6 +6,9 @@
 
 #include <troupe/lib/blas.hpp>
 
+// One class is all of it, longer than other files: slabs by reads and by messages, pencils, there
+// and back, share the layouts and the buffers.
+//
 // In the comments an array's axes stand in the order of memory, the last one varying fastest: l0
 // and l1 are this rank's parts of the array in space, c1 and c2 those of the spectrum, m2 its
 // extent along axis 2.

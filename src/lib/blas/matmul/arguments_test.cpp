@@ -1,4 +1,3 @@
-#pragma once
 #include "dense_reference.hpp"
 #include "reference/gelu.hpp"
 

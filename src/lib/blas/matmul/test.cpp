@@ -1,4 +1,3 @@
-#pragma once
 // Products with epilogues.
 #include "dense_reference.hpp"
 #include "reference/gelu.hpp"
@@ -378,39 +377,6 @@ TEST_F(BlasMatmul, RowMajor) {
   multiplies_in_orders<Half>(Epilogue::bias);
   multiplies_in_orders<BFloat16, float>();
   multiplies_in_orders<std::int8_t, std::int32_t>();
-}
-
-TEST_F(BlasMatmul, BatchesAndDevicesFactors) {
-  constexpr std::int64_t batch = 3;
-  const auto a = random<float>(kM, kK * batch, 1), b = random<float>(kK, kN, 2);
-  const auto bias = random<float>(kM, 1, 3), c = random<float>(kM, kN * batch, 4);
-  const auto x = put_any<float>(a.element);
-  const auto z = put_any<float>(c.element), there = put_any<float>(bias.element);
-  const auto two = put(std::vector<float>{2});
-  MatmulOptions options{.epilogue = Epilogue::relu_bias, .bias = there, .batch = batch};
-  std::vector<Wide> bs;
-  for (std::int64_t i = 0; i < batch; ++i) bs.insert(bs.end(), b.element.begin(), b.element.end());
-  const auto all_b = put_any<float>(bs);
-  ASSERT_TRUE(ended(device().blas().matmul<float, float, float, float>(
-      two, MatrixRef(x, kM, kK), MatrixRef(all_b, kK, kN), 1.0f, MatrixRef(z, kM, kN),
-      MatrixRef(z, kM, kN), options)));
-  const auto actual = got(z);
-  for (std::int64_t i = 0; i < batch; ++i) {
-    const auto part = [i](const Dense& all, std::int64_t columns) {
-      Dense one{all.rows, columns};
-      std::copy_n(all.element.begin() + i * all.rows * columns, all.rows * columns,
-                  one.element.begin());
-      return one;
-    };
-    auto expected = Wide(2) * (part(a, kK) * b) + part(c, kN);
-    for (std::int64_t j = 0; j < kN; ++j) {
-      for (std::int64_t row = 0; row < kM; ++row)
-        expected(row, j) = std::max(0.0, (expected(row, j) + bias(row, 0)).real());
-    }
-    EXPECT_TRUE(
-        std::equal(expected.element.begin(), expected.element.end(), actual.begin() + i * kM * kN))
-        << "matrix " << i;
-  }
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#pragma once
 // Changes of order.
 #include "dense_reference.hpp"
 

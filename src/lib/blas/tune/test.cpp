@@ -1,4 +1,3 @@
-#pragma once
 // Measurements of products.
 #include "dense_reference.hpp"
 

@@ -384,12 +384,9 @@ bool can_count(const RnnShape& shape) noexcept {
 
 void run_rnn(const RnnWork& work) {
   std::vector<float> own;
-  float* reserve = work.memory.reserve;
-  if (reserve == nullptr) {
+  if (work.memory.reserve == nullptr)
     own.resize(static_cast<std::size_t>(rnn_reserve_bytes(work.shape)) / sizeof(float));
-    reserve = own.data();
-  }
-  rnn::Network(work, reserve).forward();
+  rnn::Network(work, own.empty() ? work.memory.reserve : own.data()).forward();
 }
 void run_rnn_backward_data(const RnnWork& work) {
   rnn::Network(work, work.memory.reserve).backward_data();

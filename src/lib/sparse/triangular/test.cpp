@@ -139,24 +139,6 @@ TYPED_TEST(SparseTriangular, SpsvOfIntegersIsExact) {
   }
 }
 
-/// |b - T x| <= 16 k eps (|T| |x| + |b|), of each element, k being the length of its row
-/// (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 8.1).
-template <class T>
-void expect_solves(const Dense& whole, const std::vector<Wide>& x, const std::vector<Wide>& b) {
-  for (std::int64_t i = 0; i < whole.rows; ++i) {
-    Wide residual = b[static_cast<std::size_t>(i)];
-    double scale = std::abs(residual), terms = 1;
-    for (std::int64_t j = 0; j < whole.rows; ++j) {
-      const auto product = whole(i, j) * x[static_cast<std::size_t>(j)];
-      residual -= product;
-      scale += std::abs(product);
-      if (whole(i, j) != Wide(0)) ++terms;
-    }
-    const auto eps = static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
-    ASSERT_LE(std::abs(residual), 16 * terms * eps * scale) << "equation " << i;
-  }
-}
-
 /// Also with other values in between, and where the matrix is met anew, in other buffers.
 TYPED_TEST(SparseTriangular, SpsvOfFractionsIsCloseAndTheSameEachTime) {
   using T = typename TypeParam::first_type;
@@ -366,41 +348,6 @@ TYPED_TEST(SparseTriangular, WhatDoesNotFit) {
   refused(device().sparse().spsm(csr, MatrixRef(sides.slice(8, 12), 4, 3), x));
   refused(device().sparse().spsm(csr, x, MatrixRef(sides.slice(8, 10), 5, 2)));
   EXPECT_TRUE(device().sparse().spsm(csr, x, x).wait().ok());
-}
-
-/// One step of the symmetric method of Gauss and Seidel with a matrix of a power network: what is
-/// solved with are the triangles of one and the same matrix.
-TEST(SparseTriangularReal, StepsOfGaussAndSeidel) {
-  const auto real = real_matrix("494_bus.mtx");
-  if (real.rows == 0) GTEST_SKIP() << "494_bus.mtx is not in $TROUPE_SHARED/matrices";
-  const auto n = real.rows;
-  Dense whole{n, n};
-  std::vector<std::int32_t> begin{0}, column;
-  std::vector<double> value;
-  for (const auto& [place, element] : real.element) {
-    while (std::ssize(begin) <= place.first)
-      begin.push_back(static_cast<std::int32_t>(value.size()));
-    column.push_back(static_cast<std::int32_t>(place.second));
-    value.push_back(element);
-    whole(place.first, place.second) = element;
-  }
-  begin.push_back(static_cast<std::int32_t>(value.size()));
-  ASSERT_EQ(std::ssize(begin), n + 1);
-  const CsrMatrix<double, std::int32_t> a{n, n, put(begin), put(column), put(value)};
-  const auto right = numbers<double>(n, 344, Data::fractions);
-  const auto b = put_numbers<double>(right);
-  const auto x = device().alloc<double>(n);
-  for (const auto uplo : kUplos) {
-    Dense triangle = whole;
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = 0; i < n; ++i)
-        if (uplo == Uplo::lower ? j > i : j < i) triangle(i, j) = 0;
-    }
-    for (const auto transpose : kTransposes) {
-      device().sparse().spsv(a, b, x, {.uplo = uplo, .transpose = transpose});
-      expect_solves<double>(op(triangle, transpose), got(x), right);
-    }
-  }
 }
 
 }  // namespace
