@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -38,13 +40,23 @@ std::vector<Wide> wide(const std::vector<T>& values) {
   return all;
 }
 
+/// How far the operands of one call differ from those of another.
+enum class Breadth : std::uint8_t {
+  narrow,  ///< a few small integers, so that results are exact whatever the algorithm
+  wide     ///< where the call says varied(): more of them, or fractions, and sums are rounded
+};
+
 /// A call of a library under way: its operands are drawn from a seed and put into buffers of their
 /// own, and so is what must come of it. Operands that are not factorised are small integers, with
 /// fillers between them that must stay: results are exact whatever the algorithm, unless a
 /// tolerance is given. One thread at a time.
 class Trial {
  public:
-  Trial(Device& device, std::uint64_t seed) : random(seed), device_(&device) {}
+  Trial(Device& device, std::uint64_t seed, Breadth breadth = Breadth::narrow)
+      : random(seed),
+        device_(&device),
+        wide_(breadth == Breadth::wide),
+        fractions_(wide_ && random.one_in(2)) {}
   Trial(const Trial&) = delete;  // what judges it refers to it
   Trial& operator=(const Trial&) = delete;
 
@@ -69,6 +81,40 @@ class Trial {
   Dense dense(std::int64_t rows, std::int64_t columns, Data data = Data::integers) {
     using N = std::conditional_t<FieldElement<T>, T, float>;
     return {rows, columns, reference::numbers<N>(rows * columns, random.next(), data)};
+  }
+  /// The same of a call that may vary: an extent, and numbers, for this trial's breadth. Sums of
+  /// narrow elements stay exact. `inverted`: of a matrix whose inverse is asked for, which of
+  /// integers grows fast.
+  template <class T>
+  std::int64_t length(bool inverted = false) {
+    varies_ = true;
+    if (!wide_ || !FieldElement<T> || (inverted && !fractions_)) return extent();
+    const auto drawn = random.of(std::array<std::int64_t, 6>{1, 3, 6, 17, 34, 65});
+    terms_ += static_cast<double>(8 * drawn);
+    return drawn;
+  }
+  template <class T>
+  [[nodiscard]] Data data() const {
+    return fractions_ && FieldElement<T> ? Data::fractions : Data::integers;
+  }
+  template <class T>
+  std::vector<Wide> varied(std::int64_t count) {
+    return numbers<T>(count, data<T>());
+  }
+  template <class T>
+  Dense varied(std::int64_t rows, std::int64_t columns) {
+    return dense<T>(rows, columns, data<T>());
+  }
+  /// Whether the call has drawn a length.
+  [[nodiscard]] bool varies() const { return varies_; }
+  /// What a factor of zero belongs to is not read, whatever it is.
+  std::vector<Wide> weighed(std::vector<Wide> values, const Wide& factor) {
+    if (factor == 0.0 && flip())
+      std::fill(values.begin(), values.end(), std::numeric_limits<double>::quiet_NaN());
+    return values;
+  }
+  Dense weighed(const Dense& a, const Wide& factor) {
+    return {a.rows, a.columns, weighed(a.element, factor)};
   }
   /// A scalar that results stay exact with.
   template <class T>
@@ -97,6 +143,15 @@ class Trial {
   MatrixRef<GpuRef<T>> put(const Dense& a, std::int64_t gap) {
     return {put<T>(reference::spread(a, a.rows + gap)), a.rows, a.columns, a.rows + gap};
   }
+  /// A scalar as the host gives it, or in device memory.
+  template <class T>
+  ScalarArg<T> factor(const Wide& value) {
+    const auto number = reference::to_number<T>(value);
+    if (flip()) return number;
+    const auto there = std::make_shared<GpuRef<T>>(put_values<T>({number}));
+    kept_.push_back(there);
+    return *there;
+  }
   /// Room for results.
   template <class T>
   GpuRef<T> room(std::int64_t count) {
@@ -121,13 +176,16 @@ class Trial {
   /// A call that may be `unsupported`, or has to be. What is returned says whether it was, when the
   /// calls are over.
   std::shared_ptr<const bool> call_or_refuse(const Future<void>& future, bool has_to);
-  /// `terms`: how many roundings there are of sums of about `scale`; 0: none.
+  /// `terms`: how many roundings there are of sums of about `scale`; 0: none, unless the call
+  /// varies.
   template <class T>
   void expect(const GpuRef<T>& buffer, std::vector<Wide> expected, double terms = 0,
               double scale = 1) {
     check([this, buffer, expected = std::move(expected), terms, scale] {
+      const bool rounded = varies_ && data<T>() == Data::fractions;
+      const auto most = rounded ? std::max(terms, terms_) : terms;
       return difference(got(buffer), expected,
-                        terms == 0 ? 0 : 16 * (terms + 2) * epsilon<T>() * scale);
+                        most == 0 ? 0 : 16 * (most + 2) * epsilon<T>() * scale);
     });
   }
   template <class T>
@@ -200,6 +258,9 @@ class Trial {
                                 double tolerance);
 
   Device* device_;
+  bool wide_ = false, fractions_ = false, varies_ = false;
+  double terms_ = 0;  ///< of the sums of a call that varies
+  std::vector<std::shared_ptr<const void>> kept_;
   std::vector<Future<void>> futures_;
   std::vector<std::function<std::string()>> checks_;
 };

@@ -5,11 +5,6 @@
 namespace troupe::catalogue {
 namespace {
 
-/// alpha in the type of factors.
-template <class T>
-auto factor_of(const Wide& alpha) {
-  return reference::to_number<ScalarTypeOf<T>>(alpha);
-}
 Wide dot(const std::vector<Wide>& x, const std::vector<Wide>& y, bool conjugate) {
   Wide sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) sum += (conjugate ? std::conj(x[i]) : x[i]) * y[i];
@@ -19,34 +14,34 @@ Wide dot(const std::vector<Wide>& x, const std::vector<Wide>& y, bool conjugate)
 template <class T>
 void add_for_narrow_too(Catalogue& catalogue) {
   catalogue.add<T>("axpy", [](Trial& t) {
-    const auto n = t.extent();
-    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto n = t.length<T>();
+    const auto x = t.varied<T>(n), y = t.varied<T>(n);
     const auto alpha = t.scalar<T>();
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
-    t.call(t.device().blas().axpy(factor_of<T>(alpha), at, to));
+    t.call(t.device().blas().axpy(t.factor<ScalarTypeOf<T>>(alpha), at, to));
     auto sum = y;
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += alpha * x[i];
-    t.expect(to, sum);
+    t.expect(to, sum), t.expect(at, x);
   });
   catalogue.add<T>("scal", [](Trial& t) {
-    auto x = t.numbers<T>(t.extent());
+    auto x = t.varied<T>(t.length<T>());
     auto alpha = t.scalar<T>();
     const auto at = t.put<T>(x, std::abs(t.increment()));
     if constexpr (ComplexElement<T>) {
       if (t.flip()) alpha = alpha.real();
       if (alpha.imag() == 0)
-        t.call(t.device().blas().scal_real(static_cast<RealOf<T>>(alpha.real()), at));
+        t.call(t.device().blas().scal_real(t.factor<RealOf<T>>(alpha.real()), at));
       else
-        t.call(t.device().blas().scal(factor_of<T>(alpha), at));
+        t.call(t.device().blas().scal(t.factor<ScalarTypeOf<T>>(alpha), at));
     } else {
-      t.call(t.device().blas().scal(factor_of<T>(alpha), at));
+      t.call(t.device().blas().scal(t.factor<ScalarTypeOf<T>>(alpha), at));
     }
     for (auto& value : x) value *= alpha;
     t.expect(at, x);
   });
   catalogue.add<T>("dot", [](Trial& t) {
-    const auto n = t.extent();
-    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto n = t.length<T>();
+    const auto x = t.varied<T>(n), y = t.varied<T>(n);
     const auto at = t.put<T>(x, t.increment()), and_at = t.put<T>(y, t.increment());
     const auto result = t.room<T>(1);
     bool conjugate = false;
@@ -60,7 +55,7 @@ void add_for_narrow_too(Catalogue& catalogue) {
     t.expect(result, {dot(x, y, conjugate)});
   });
   catalogue.add<T>("nrm2", [](Trial& t) {
-    const auto x = t.numbers<T>(t.extent());
+    const auto x = t.varied<T>(t.length<T>());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<RealOf<T>>(1);
     t.call(t.device().blas().nrm2(at, result));
@@ -72,7 +67,7 @@ void add_for_narrow_too(Catalogue& catalogue) {
 template <class T>
 void add_sums(Catalogue& catalogue) {
   catalogue.add<T>("asum", [](Trial& t) {
-    const auto x = t.numbers<T>(t.extent());
+    const auto x = t.varied<T>(t.length<T>());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<RealOf<T>>(1);
     t.call(t.device().blas().asum(at, result));
@@ -81,7 +76,7 @@ void add_sums(Catalogue& catalogue) {
     t.expect(result, {sum});
   });
   catalogue.add<T>("iamax", [](Trial& t) {
-    const auto x = t.numbers<T>(t.extent());
+    const auto x = t.varied<T>(t.length<T>());
     const auto at = t.put<T>(x, std::abs(t.increment()));
     const auto result = t.room<std::int64_t>(1);
     const bool least = t.flip();
@@ -94,8 +89,8 @@ void add_sums(Catalogue& catalogue) {
     t.expect(result, {static_cast<double>(found)});
   });
   catalogue.add<T>({"copy", "copy swap"}, [](Trial& t) {
-    const auto n = t.extent();
-    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto n = t.length<T>();
+    const auto x = t.varied<T>(n), y = t.varied<T>(n);
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     const bool swaps = t.flip();
     t.call(swaps ? t.device().blas().swap(at, to) : t.device().blas().copy(at, to));
@@ -108,19 +103,19 @@ void add_rotations(Catalogue& catalogue) {
   using R = RealOf<T>;
   // Factors of integers: no rotation, but exact.
   catalogue.add<T>("rot", [](Trial& t) {
-    const auto n = t.extent();
-    auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto n = t.length<T>();
+    auto x = t.varied<T>(n), y = t.varied<T>(n);
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     const double c = t.scalar<R>().real();
     auto s = t.scalar<T>();
     if constexpr (ComplexElement<T>) {
       if (t.flip()) s = s.real();
       if (s.imag() == 0)
-        t.call(t.device().blas().rot_real(at, to, static_cast<R>(c), static_cast<R>(s.real())));
+        t.call(t.device().blas().rot_real(at, to, t.factor<R>(c), t.factor<R>(s.real())));
       else
-        t.call(t.device().blas().rot(at, to, static_cast<R>(c), reference::to_number<T>(s)));
+        t.call(t.device().blas().rot(at, to, t.factor<R>(c), t.factor<T>(s)));
     } else {
-      t.call(t.device().blas().rot(at, to, static_cast<R>(c), reference::to_number<T>(s)));
+      t.call(t.device().blas().rot(at, to, t.factor<R>(c), t.factor<T>(s)));
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       const auto before = x[i];
@@ -130,7 +125,8 @@ void add_rotations(Catalogue& catalogue) {
     t.expect(at, x), t.expect(to, y);
   });
   catalogue.add<T>("rotg", [](Trial& t) {
-    const auto x = t.numbers<T>(2, Data::fractions);
+    auto x = t.numbers<T>(2, Data::fractions);
+    for (auto& value : x) value *= t.random.one_in(4) ? 0 : 1;
     const auto a = t.put<T>({x[0]}), b = t.put<T>({x[1]}), s = t.room<T>(1);
     const auto c = t.room<R>(1);
     t.call(t.device().blas().template rotg<T>(a, b, c, s));
@@ -160,8 +156,8 @@ Dense modified(const std::vector<Wide>& param) {
 template <class T>
 void add_modified_rotations(Catalogue& catalogue) {
   catalogue.add<T>("rotm", [](Trial& t) {
-    const auto n = t.extent();
-    auto x = t.numbers<T>(n), y = t.numbers<T>(n), param = t.numbers<T>(5);
+    const auto n = t.length<T>();
+    auto x = t.varied<T>(n), y = t.varied<T>(n), param = t.numbers<T>(5);
     param[0] = static_cast<double>(t.random.between(-2, 1));
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     t.call(t.device().blas().rotm(at, to, t.put<T>(param)));

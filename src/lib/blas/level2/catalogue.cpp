@@ -10,8 +10,9 @@ using blas::Symmetry;
 using reference::Stored;
 
 /// A square matrix of which a half is stored, in whatever form.
-Stored draw_half(Trial& t) {
-  const auto n = t.extent(), k = t.random.below(n), gap = t.random.below(3);
+template <class T>
+Stored draw_half(Trial& t, bool inverted = false) {
+  const auto n = t.length<T>(inverted), k = t.random.below(n), gap = t.random.below(3);
   const auto storage = t.random.of(std::array{Storage::full, Storage::banded, Storage::packed});
   return {storage, t.uplo(), n, storage == Storage::banded ? k : 0,
           (storage == Storage::banded ? k + 1 : n) + gap};
@@ -26,20 +27,20 @@ template <class T>
 void add_products(Catalogue& catalogue) {
   catalogue.add<T>("gemv", [](Trial& t) {
     const auto transpose = t.transpose();
-    const auto a = t.dense<T>(t.extent(), t.extent());
+    const auto a = t.varied<T>(t.length<T>(), t.length<T>());
     const auto of_a = reference::op(a, transpose);
-    const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
+    const auto x = t.varied<T>(of_a.columns), y = t.varied<T>(of_a.rows);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
-    const auto to = t.put<T>(y, t.increment());
-    t.call(t.device().blas().gemv(transpose, reference::to_number<T>(alpha),
-                                  t.put<T>(a, t.random.below(3)), t.put<T>(x, t.increment()),
-                                  reference::to_number<T>(beta), to));
+    const auto to = t.put<T>(t.weighed(y, beta), t.increment());
+    t.call(t.device().blas().gemv(transpose, t.factor<T>(alpha), t.put<T>(a, t.random.below(3)),
+                                  t.put<T>(x, t.increment()), t.factor<T>(beta), to));
     t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
   });
   catalogue.add<T>("gbmv", [](Trial& t) {
     const auto transpose = t.transpose();
-    const auto m = t.extent(), n = t.extent(), below = t.random.below(m), above = t.random.below(n);
-    auto a = t.dense<T>(m, n), band = t.dense<T>(below + above + 1, n);
+    const auto m = t.length<T>(), n = t.length<T>(), below = t.random.below(m),
+               above = t.random.below(n);
+    auto a = t.varied<T>(m, n), band = t.varied<T>(below + above + 1, n);
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = 0; i < m; ++i) {
         if (i - j > below || j - i > above)
@@ -49,27 +50,26 @@ void add_products(Catalogue& catalogue) {
       }
     }
     const auto of_a = reference::op(a, transpose);
-    const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
+    const auto x = t.varied<T>(of_a.columns), y = t.varied<T>(of_a.rows);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
-    const auto to = t.put<T>(y, t.increment());
-    t.call(t.device().blas().gbmv(transpose, m, below, above, reference::to_number<T>(alpha),
+    const auto to = t.put<T>(t.weighed(y, beta), t.increment());
+    t.call(t.device().blas().gbmv(transpose, m, below, above, t.factor<T>(alpha),
                                   t.put<T>(band, t.random.below(3)), t.put<T>(x, t.increment()),
-                                  reference::to_number<T>(beta), to));
+                                  t.factor<T>(beta), to));
     t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
   });
   catalogue.add<T>("symv", [](Trial& t) {
-    const auto half = draw_half(t);
+    const auto half = draw_half<T>(t);
     // BLAS has banded and packed ones that are symmetric of reals, and Hermitian of complex ones.
     const bool hermitian = ComplexElement<T> && (half.storage != Storage::full || t.flip());
-    const auto a =
-        reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
-                                       t.random.next(), Data::integers);
-    const auto x = t.numbers<T>(half.n), y = t.numbers<T>(half.n);
+    const auto a = reference::symmetric_matrix<T>(
+        half, hermitian ? Symmetry::hermitian : Symmetry::symmetric, t.random.next(), t.data<T>());
+    const auto x = t.varied<T>(half.n), y = t.varied<T>(half.n);
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto memory = t.put<T>(half.spread(a));
     const auto matrix = matrix_of(half, memory);
-    const auto from = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
-    const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
+    const auto from = t.put<T>(x, t.increment()), to = t.put<T>(t.weighed(y, beta), t.increment());
+    const auto f = t.factor<T>(alpha), g = t.factor<T>(beta);
     auto blas = t.device().blas();
     if constexpr (ComplexElement<T>) {
       t.call(half.storage == Storage::banded ? blas.hbmv(half.uplo, half.k, f, matrix, from, g, to)
@@ -88,7 +88,7 @@ void add_products(Catalogue& catalogue) {
 /// A half that is updated: its memory, fillers and the other half included.
 template <class T>
 Dense drawn_for(Trial& t, std::int64_t n, bool hermitian) {
-  auto a = t.dense<T>(n, n);
+  auto a = t.varied<T>(n, n);
   for (std::int64_t i = 0; i < n && hermitian; ++i) a(i, i) = a(i, i).real();
   return a;
 }
@@ -96,12 +96,12 @@ Dense drawn_for(Trial& t, std::int64_t n, bool hermitian) {
 template <class T>
 void add_updates(Catalogue& catalogue) {
   catalogue.add<T>("ger", [](Trial& t) {
-    const auto x = t.numbers<T>(t.extent()), y = t.numbers<T>(t.extent());
-    const auto a = t.dense<T>(std::ssize(x), std::ssize(y));
+    const auto x = t.varied<T>(t.length<T>()), y = t.varied<T>(t.length<T>());
+    const auto a = t.varied<T>(std::ssize(x), std::ssize(y));
     const auto alpha = t.scalar<T>();
     const auto matrix = t.put<T>(a, t.random.below(3));
     const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
-    const auto f = reference::to_number<T>(alpha);
+    const auto f = t.factor<T>(alpha);
     auto transpose = blas::Transpose::yes;
     if constexpr (ComplexElement<T>) {
       if (t.flip()) transpose = blas::Transpose::conjugate;
@@ -117,21 +117,21 @@ void add_updates(Catalogue& catalogue) {
   for (const bool two : {false, true}) {
     catalogue.add<T>(two ? "syr2" : "syr", [two](Trial& t) {
       const bool packed = t.flip(), hermitian = ComplexElement<T> && (packed || t.flip());
-      const auto n = t.extent();
+      const auto n = t.length<T>();
       const Stored half{packed ? Storage::packed : Storage::full, t.uplo(), n, 0,
                         n + t.random.below(3)};
       const auto a = drawn_for<T>(t, n, hermitian);
-      const auto x = t.numbers<T>(n), y = two ? t.numbers<T>(n) : x;
+      const auto x = t.varied<T>(n), y = two ? t.varied<T>(n) : x;
       const auto alpha = hermitian && !two ? Wide(t.scalar<float>()) : t.scalar<T>();
       auto memory = half.spread(a);
       if (!packed) memory = reference::spread(a, half.leading);
       const auto buffer = t.put<T>(memory);
       const auto matrix = matrix_of(half, buffer);
       const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
-      const auto f = reference::to_number<T>(alpha);
+      const auto f = t.factor<T>(alpha);
       auto blas = t.device().blas();
       if constexpr (ComplexElement<T>) {
-        const auto real = static_cast<RealOf<T>>(alpha.real());
+        const auto real = t.factor<RealOf<T>>(alpha.real());
         if (two)
           t.call(packed      ? blas.hpr2(half.uplo, f, of_x, of_y, buffer)
                  : hermitian ? blas.her2(half.uplo, f, of_x, of_y, matrix)
@@ -163,12 +163,12 @@ void add_updates(Catalogue& catalogue) {
 template <class T>
 void add_triangles(Catalogue& catalogue) {
   catalogue.add<T>("trmv", [](Trial& t) {
-    const auto half = draw_half(t);
+    const bool solves = t.flip();
+    const auto half = draw_half<T>(t, solves);
     const auto transpose = t.transpose();
     const auto diagonal = t.diagonal();
-    const bool solves = t.flip();
-    const auto a = reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::integers);
-    const auto x = t.numbers<T>(half.n);
+    const auto a = reference::triangular_matrix<T>(half, diagonal, t.random.next(), t.data<T>());
+    const auto x = t.varied<T>(half.n);
     const auto product = (reference::op(a, transpose) * reference::column(x)).element;
     const auto memory = t.put<T>(half.spread(a, diagonal));
     const auto matrix = matrix_of(half, memory);
