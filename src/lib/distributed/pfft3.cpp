@@ -77,13 +77,14 @@ Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
   if (pieces_ == 0) pieces_ = pieces_by_size(volume);
 }
 
-/// More messages gain nothing (bench/results): NCCL's kernels get in when those of a transform end.
+/// More messages gain nothing: NCCL's kernels get in when those of a transform end. Reads from each
+/// peer are of 32 MiB or more: smaller ones are slower (bench/results, of two and four H200s).
 template <FieldElement E>
 int Pfft3<E>::pieces_by_size(std::int64_t volume) const {
-  constexpr std::int64_t kPieceBytes = 16 << 20;
-  const auto pieces =
-      volume / grid_->rows() * static_cast<std::int64_t>(sizeof(Value)) / kPieceBytes;
-  return static_cast<int>(std::clamp<std::int64_t>(pieces, 1, reads_others() ? 4 : 2));
+  const auto bytes = volume / grid_->rows() * static_cast<std::int64_t>(sizeof(Value));
+  const auto pieces = reads_others() ? std::min<std::int64_t>(bytes / grid_->rows() >> 25, 4)
+                                     : std::min<std::int64_t>(bytes >> 24, 2);
+  return static_cast<int>(std::max<std::int64_t>(pieces, 1));
 }
 
 template <FieldElement E>

@@ -9,8 +9,6 @@ using blas::Transpose;
 using blas::Uplo;
 using reference::kMostOfSystems;
 
-constexpr std::int64_t kColumns = 3;  ///< of right-hand sides
-
 /// Far from singular.
 template <class T>
 Dense regular(Trial& t, std::int64_t n) {
@@ -19,16 +17,47 @@ Dense regular(Trial& t, std::int64_t n) {
     a(i, i) = reference::widen(reference::to_number<T>(a(i, i) + static_cast<double>(n)));
   return a;
 }
-/// Symmetric also where it is complex.
+/// Symmetric also where it is complex, and not definite: rows are exchanged, and without a diagonal
+/// pivots are blocks of two.
 template <class T>
 Dense symmetric(Trial& t, std::int64_t n) {
-  return reference::mirrored(regular<T>(t, n), Uplo::lower, blas::Symmetry::symmetric);
+  const bool large = n == 1 || t.flip(), none = !large && t.flip();
+  auto a = reference::mirrored(large ? regular<T>(t, n) : t.dense<T>(n, n, Data::fractions),
+                               Uplo::lower, blas::Symmetry::symmetric);
+  for (std::int64_t i = 0; i < n && none; ++i) a(i, i) = 0;
+  return a;
+}
+/// Right-hand sides.
+template <class T>
+Dense sides(Trial& t, std::int64_t n) {
+  return t.varied<T>(n, t.random.between(1, 5));
 }
 /// A half of it, with fillers elsewhere.
 template <class T>
 MatrixRef<GpuRef<T>> put_half(Trial& t, const Dense& a, Uplo uplo, std::int64_t leading) {
   const reference::Stored half{blas::Storage::full, uplo, a.rows, 0, leading};
   return {t.put<T>(half.spread(a)), a.rows, a.columns, leading};
+}
+
+/// Nothing is written beside a half, nor its diagonal where that is not stored.
+template <class T>
+void demand_rest(Trial& t, const MatrixRef<GpuRef<T>>& at, Uplo uplo, bool unit = false) {
+  t.demand(
+      "elements that were written beside the half",
+      [&t, at, uplo, unit] {
+        const reference::Stored half{blas::Storage::full, uplo, at.rows, 0, at.leading};
+        const auto memory = t.got(at.buffer);
+        double written = 0;
+        for (std::int64_t j = 0; j < at.columns; ++j) {
+          for (std::int64_t i = 0; i < at.leading; ++i) {
+            if (i < at.rows && half.has(i, j) && !(unit && i == j)) continue;
+            const auto is = memory[static_cast<std::size_t>(j * at.leading + i)];
+            written += is == reference::kFiller<Wide> ? 0 : 1;
+          }
+        }
+        return written;
+      },
+      0);
 }
 
 template <class T>
@@ -52,16 +81,16 @@ void demand_inverse(Trial& t, const Dense& a, const MatrixRef<GpuRef<T>>& at, Wh
 template <class T>
 void add_definite(Catalogue& catalogue) {
   catalogue.add<T>({"potrs", "potrf potrs"}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto uplo = t.uplo();
     const auto a = reference::definite_matrix<T>(n, t.random.next());
     const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
-    const auto b = t.dense<T>(n, kColumns);
+    const auto b = sides<T>(t, n);
     const auto x = t.put<T>(b, 0);
     auto solver = t.device().solver();
     t.call(solver.template potrf<T>(uplo, at));
     t.call(solver.template potrs<T>(uplo, at, x));
-    demand_solution<T>(t, a, x, b);
+    demand_solution<T>(t, a, x, b), demand_rest<T>(t, at, uplo);
     t.demand(
         "L L^H - A",
         [&t, a, at, uplo] {
@@ -73,7 +102,7 @@ void add_definite(Catalogue& catalogue) {
         kMostOfSystems);
   });
   catalogue.add<T>({"potri", "potrf potri"}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto uplo = t.uplo();
     const auto a = reference::definite_matrix<T>(n, t.random.next());
     const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
@@ -81,6 +110,7 @@ void add_definite(Catalogue& catalogue) {
     t.call(solver.template potrf<T>(uplo, at));
     t.call(solver.template potri<T>(uplo, at));
     demand_inverse<T>(t, a, at, [uplo](const Dense& x) { return reference::mirrored(x, uplo); });
+    demand_rest<T>(t, at, uplo);
   });
   catalogue.add<T>({"potrs_batched", "potrf_batched potrs_batched"}, [](Trial& t) {
     const auto n = t.extent();
@@ -103,7 +133,7 @@ void add_definite(Catalogue& catalogue) {
 template <class T>
 void add_triangular_systems(Catalogue& catalogue) {
   catalogue.add<T>("trtri", [](Trial& t) {
-    const auto n = t.extent(), leading = n + t.random.below(3);
+    const auto n = t.length<T>(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
     const auto diagonal = t.diagonal();
     const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
@@ -115,13 +145,14 @@ void add_triangular_systems(Catalogue& catalogue) {
     demand_inverse<T>(t, a, at, [uplo, unit](const Dense& x) {
       return reference::triangle(x, uplo, x.rows, x.rows, unit);
     });
+    demand_rest<T>(t, at, uplo, unit);
   });
   catalogue.add<T>("lauum", [](Trial& t) {
-    const auto n = t.extent(), leading = n + t.random.below(3);
+    const auto n = t.length<T>(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
     const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
     // Its diagonal is real, as potrf leaves it.
-    auto a = reference::triangle(t.dense<T>(n, n), uplo, n, n);
+    auto a = reference::triangle(t.varied<T>(n, n), uplo, n, n);
     for (std::int64_t i = 0; i < n; ++i) a(i, i) = a(i, i).real();
     auto memory = half.spread(a);
     const auto buffer = t.put<T>(memory);
@@ -132,17 +163,23 @@ void add_triangular_systems(Catalogue& catalogue) {
   });
 }
 
+/// The precision in which a solution that is refined begins.
+solver::Lowest lowest(Trial& t) {
+  using solver::Lowest;
+  return t.random.of(
+      std::array{Lowest::same, Lowest::f32, Lowest::tf32, Lowest::bf16, Lowest::f16});
+}
+
 template <class T>
 void add_general_systems(Catalogue& catalogue) {
   using Pivot = std::int64_t;
   catalogue.add<T>({"getrs", "getrf getrs"}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto transpose = t.transpose();
     // Without a large diagonal rows are exchanged.
     const bool pivots_at_all = t.flip();
-    const auto a =
-        pivots_at_all ? reference::op(regular<T>(t, n), Transpose::yes) : regular<T>(t, n);
-    const auto b = t.dense<T>(n, kColumns);
+    const auto a = pivots_at_all ? t.dense<T>(n, n, Data::fractions) : regular<T>(t, n);
+    const auto b = sides<T>(t, n);
     const auto at = t.put<T>(a, t.random.below(3)), x = t.put<T>(b, t.random.below(3));
     auto solver = t.device().solver();
     if (pivots_at_all) {
@@ -156,7 +193,7 @@ void add_general_systems(Catalogue& catalogue) {
     demand_solution<T>(t, reference::op(a, transpose), x, b);
   });
   catalogue.add<T>("laswp", [](Trial& t) {
-    const auto m = t.extent(), n = t.extent(), first = t.random.between(1, m),
+    const auto m = t.length<T>(), n = t.length<T>(), first = t.random.between(1, m),
                last = t.random.between(first, m);
     auto a = t.dense<T>(m, n);
     std::vector<Pivot> pivots;
@@ -170,19 +207,19 @@ void add_general_systems(Catalogue& catalogue) {
     t.expect(at, a);
   });
   catalogue.add<T>({"sytrs", "sytrf sytrs"}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto uplo = t.uplo();
     const auto a = symmetric<T>(t, n);
-    const auto b = t.dense<T>(n, kColumns);
+    const auto b = sides<T>(t, n);
     const auto at = put_half<T>(t, a, uplo, n + t.random.below(3)), x = t.put<T>(b, 0);
     const auto pivots = t.room<Pivot>(n);
     auto solver = t.device().solver();
     t.call(solver.template sytrf<T>(uplo, at, pivots));
     t.call(solver.template sytrs<T>(uplo, at, pivots, x));
-    demand_solution<T>(t, a, x, b);
+    demand_solution<T>(t, a, x, b), demand_rest<T>(t, at, uplo);
   });
   catalogue.add<T>({"sytri", "sytrf sytri", Missing::itself}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto uplo = t.uplo();
     const auto a = symmetric<T>(t, n);
     const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
@@ -193,22 +230,28 @@ void add_general_systems(Catalogue& catalogue) {
     demand_inverse<T>(t, a, at, [uplo](const Dense& x) {
       return reference::mirrored(x, uplo, blas::Symmetry::symmetric);
     });
+    demand_rest<T>(t, at, uplo);
   });
   catalogue.add<T>("gesv", [](Trial& t) {
-    const auto n = t.extent();
-    const auto a = regular<T>(t, n), b = t.dense<T>(n, kColumns);
-    const auto x = t.room<T>(n, kColumns);
-    t.call(t.device().solver().template gesv<T>(t.put<T>(a, 0), t.put<T>(b, 0), x));
-    demand_solution<T>(t, a, x, b);
+    const auto n = t.length<T>();
+    const auto a = regular<T>(t, n), b = sides<T>(t, n);
+    const auto x = t.room<T>(n, b.columns);
+    const auto right = t.put<T>(b, t.random.below(3));
+    t.call(t.device().solver().template gesv<T>(t.put<T>(a, t.random.below(3)), right, x,
+                                                {.lowest = lowest(t)}));
+    demand_solution<T>(t, a, x, b), t.expect(right, b);
   });
   catalogue.add<T>("gels", [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4);
     auto a = t.dense<T>(m, n, Data::fractions);
     for (std::int64_t i = 0; i < n; ++i)
       a(i, i) = reference::widen(reference::to_number<T>(a(i, i) + static_cast<double>(m)));
-    const auto b = t.dense<T>(m, kColumns);
-    const auto x = t.room<T>(n, kColumns);
-    t.call(t.device().solver().template gels<T>(t.put<T>(a, 0), t.put<T>(b, 0), x));
+    const auto b = sides<T>(t, m);
+    const auto x = t.room<T>(n, b.columns);
+    const auto right = t.put<T>(b, t.random.below(3));
+    t.call(t.device().solver().template gels<T>(t.put<T>(a, t.random.below(3)), right, x,
+                                                {.lowest = lowest(t)}));
+    t.expect(right, b);
     t.demand(
         "A^H (A X - B)",
         [&t, a, b, x] {

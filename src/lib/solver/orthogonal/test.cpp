@@ -106,56 +106,6 @@ TYPED_TEST(SolverOrthogonal, TheTransposeOfARealQIsItsConjugate) {
   }
 }
 
-constexpr Lowest kPrecisions[] = {Lowest::same, Lowest::f32, Lowest::tf32, Lowest::bf16,
-                                  Lowest::f16};
-
-TYPED_TEST(SolverOrthogonal, RefinedSolutions) {
-  using T = TypeParam;
-  for (const auto lowest : kPrecisions) {
-    for (const std::int64_t n : {1, 6, 50}) {
-      for (const std::int64_t nrhs : {1, 3}) {
-        SCOPED_TRACE(::testing::Message() << static_cast<int>(lowest) << " " << n);
-        const auto a = definite_matrix<T>(n, 5);
-        const auto b = random_matrix<T>(n, nrhs, 6, Data::fractions);
-        const auto sides = put_matrix<T>(b, n + 1);
-        const auto x = put_matrix<T>(Dense{n, nrhs}, n + 2);
-        const auto told =
-            device().solver().gesv(put_matrix<T>(a, n + 3), sides, x, {.lowest = lowest}).get();
-        EXPECT_EQ(told.info, 0);
-        EXPECT_LE(residual<T>(a, fetched<T>(x), b), kMostOfSystems);
-        EXPECT_EQ(fetched<T>(sides).element, b.element);
-        EXPECT_TRUE(gaps_untouched(x));
-      }
-    }
-  }
-}
-
-TYPED_TEST(SolverOrthogonal, LeastSquares) {
-  using T = TypeParam;
-  for (const auto lowest : kPrecisions) {
-    for (const auto [m, n] : {Shape{1, 1}, {9, 9}, {60, 20}}) {
-      for (const std::int64_t nrhs : {1, 3}) {
-        SCOPED_TRACE(::testing::Message() << static_cast<int>(lowest) << " " << m << " x " << n);
-        auto a = random_matrix<T>(m, n, 7, Data::fractions);
-        for (std::int64_t i = 0; i < n; ++i)
-          a(i, i) = widen(to_number<T>(a(i, i) + 2.0 * static_cast<double>(n)));
-        const auto b = random_matrix<T>(m, nrhs, 8, Data::fractions);
-        const auto sides = put_matrix<T>(b, m + 1);
-        const auto x = put_matrix<T>(Dense{n, nrhs}, n + 2);
-        const auto told =
-            device().solver().gels(put_matrix<T>(a, m + 3), sides, x, {.lowest = lowest}).get();
-        EXPECT_EQ(told.info, 0);
-        // What is left over is orthogonal to the columns of A.
-        const auto rest = b - a * fetched<T>(x);
-        EXPECT_LE(ratio<T>(op(a, Transpose::conjugate) * rest, m, norm(a) * norm(a)),
-                  kMostOfSystems);
-        EXPECT_EQ(fetched<T>(sides).element, b.element);
-        EXPECT_TRUE(gaps_untouched(x));
-      }
-    }
-  }
-}
-
 TYPED_TEST(SolverOrthogonal, ASingularSystemIsANumericFailure) {
   using T = TypeParam;
   auto a = identity(5);
