@@ -17,10 +17,7 @@
 /// - sort, scan, select_nonzero, spmv, gather, spgemm, convolutions: torture has kinds of their
 /// own;
 /// - forms of matmul beside a few types and all epilogues (scales of f8, batches, results of i8),
-/// of
-///   gemm_ex beside a few types, of gemv_batched and trsm_batched of lists that no stride
-///   describes: their operation is called in another form, and the tests of the family have them
-///   all;
+///   and of gemm_ex beside a few types: the tests of the family have them all;
 /// - emulated precision of gemm_ex and matmul, whose results are not exact;
 /// - sequences of MT19937 and, but in the legacy order, of MRG32k3a, which take long to begin.
 namespace troupe::catalogue {

@@ -15,16 +15,17 @@ struct ListedProduct {
   std::int64_t m, n, k;
   Dense a, b, c;
 
+  /// `data`: of the operands; of integers, where a computation is less precise than A.
   ListedProduct(Trial& t, Transpose its_a, Transpose its_b, std::int64_t rows, std::int64_t columns,
-                std::int64_t inner)
+                std::int64_t inner, Data data = Data::integers)
       : of_a(its_a),
         of_b(its_b),
         m(rows),
         n(columns),
         k(inner),
-        a(of_a == Transpose::no ? t.dense<A>(m, k) : t.dense<A>(k, m)),
-        b(of_b == Transpose::no ? t.dense<A>(k, n) : t.dense<A>(n, k)),
-        c(t.dense<C>(m, n)) {}
+        a(of_a == Transpose::no ? t.dense<A>(m, k, data) : t.dense<A>(k, m, data)),
+        b(of_b == Transpose::no ? t.dense<A>(k, n, data) : t.dense<A>(n, k, data)),
+        c(t.dense<C>(m, n, data)) {}
   [[nodiscard]] Dense result(const Wide& alpha, const Wide& beta) const {
     return alpha * (reference::op(a, of_a) * reference::op(b, of_b)) + beta * c;
   }
@@ -43,17 +44,17 @@ void add_batches(Catalogue& catalogue) {
   using F = ScalarTypeOf<T>;
   catalogue.add<T>("gemm_batched", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
-    const auto m = t.extent(), n = t.extent(), k = t.extent();
+    const auto m = t.length<T>(), n = t.length<T>(), k = t.length<T>();
     const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
     std::vector<Wide> a, b, c, expected;
     for (std::int64_t i = 0; i < kBatch; ++i) {
-      const ListedProduct<T> one(t, ta, tb, m, n, k);
+      const ListedProduct<T> one(t, ta, tb, m, n, k, t.data<T>());
       append(a, one.a), append(b, one.b), append(c, one.c);
       append(expected, one.result(alpha, beta));
     }
     const auto x = t.put<T>(a), y = t.put<T>(b), z = t.put<T>(c);
     const GemmOptions options{.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb};
-    const auto f = reference::to_number<F>(alpha), g = reference::to_number<F>(beta);
+    const auto f = t.factor<F>(alpha), g = t.factor<F>(beta);
     if (t.flip()) {
       t.call(t.device().blas().gemm_batched(
           x, y, z, options,
@@ -70,21 +71,31 @@ void add_batches(Catalogue& catalogue) {
   });
   catalogue.add<T>("gemv_batched", [](Trial& t) {
     const auto transpose = t.transpose();
-    const auto m = t.extent(), n = t.extent();
+    const auto m = t.length<T>(), n = t.length<T>();
     const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
     const bool plain = transpose == Transpose::no;
     const auto wide = plain ? n : m, tall = plain ? m : n;
     std::vector<Wide> a, x, y, expected;
     for (std::int64_t i = 0; i < kBatch; ++i) {
-      const auto one = t.dense<T>(m, n), of_x = t.dense<T>(wide, 1), of_y = t.dense<T>(tall, 1);
+      const auto one = t.varied<T>(m, n), of_x = t.varied<T>(wide, 1), of_y = t.varied<T>(tall, 1);
       append(a, one), append(x, of_x), append(y, of_y);
       append(expected, alpha * (reference::op(one, transpose) * of_x) + beta * of_y);
     }
-    const auto to = t.put<T>(y);
-    t.call(t.device().blas().template gemv_batched<T, T>(
-        t.put<T>(a), t.put<T>(x), to, {.m = m, .n = n, .transpose = transpose},
-        {.batch = kBatch, .stride_a = m * n, .stride_b = wide, .stride_c = tall},
-        reference::to_number<F>(alpha), reference::to_number<F>(beta)));
+    const auto of_a = t.put<T>(a), from = t.put<T>(x), to = t.put<T>(t.weighed(y, beta));
+    const GemvOptions options{.m = m, .n = n, .transpose = transpose};
+    const auto f = t.factor<F>(alpha), g = t.factor<F>(beta);
+    if (t.flip()) {
+      t.call(t.device().blas().template gemv_batched<T, T>(
+          of_a, from, to, options,
+          {.batch = kBatch, .stride_a = m * n, .stride_b = wide, .stride_c = tall}, f, g));
+    } else {
+      std::vector<GpuRef<T>> as, xs, ys;
+      for (std::int64_t i = 0; i < kBatch; ++i) {
+        as.push_back(of_a.slice(i * m * n, m * n));
+        xs.push_back(from.slice(i * wide, wide)), ys.push_back(to.slice(i * tall, tall));
+      }
+      t.call(t.device().blas().template gemv_batched<T, T>(as, xs, ys, options, f, g));
+    }
     t.expect(to, expected);
   });
 }
@@ -98,12 +109,12 @@ void add_grouped(Catalogue& catalogue) {
     for (std::int64_t i = 0; i < count; ++i) {
       const auto ta = t.flip() ? Transpose::no : Transpose::yes,
                  tb = t.flip() ? Transpose::no : Transpose::yes;
-      const auto m = t.extent(), n = t.extent(), k = t.extent();
+      const auto m = t.length<T>(), n = t.length<T>(), k = t.length<T>();
       const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
       groups.push_back(
           {ta, tb, reference::to_number<F>(alpha), {}, {}, reference::to_number<F>(beta), {}});
       for (auto left = t.random.between(1, 2); left > 0; --left) {
-        const ListedProduct<T> one(t, ta, tb, m, n, k);
+        const ListedProduct<T> one(t, ta, tb, m, n, k, t.data<T>());
         groups.back().a.push_back(t.put<T>(one.a, 0)),
             groups.back().b.push_back(t.put<T>(one.b, 0));
         groups.back().c.push_back(t.put<T>(one.c, 0));
@@ -142,22 +153,22 @@ template <class T>
 void add_gemm_indexed(Catalogue& catalogue) {
   catalogue.add<T>("gemm_indexed", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
-    const auto m = t.extent(), n = t.extent(), k = t.extent();
+    const auto m = t.length<T>(), n = t.length<T>(), k = t.length<T>();
     const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     std::vector<Wide> a, b, c, expected, offsets(3 * kBatch);
     for (std::size_t i = 0; i < kBatch; ++i) {
       offsets[i] = static_cast<double>(a.size()),
       offsets[kBatch + i] = static_cast<double>(b.size());
       offsets[2 * kBatch + i] = static_cast<double>(c.size());
-      const ListedProduct<T> one(t, ta, tb, m, n, k);
+      const ListedProduct<T> one(t, ta, tb, m, n, k, t.data<T>());
       append(a, one.a), append(b, one.b), append(c, one.c);
       append(expected, one.result(alpha, beta));
     }
     const auto to = t.put<T>(c);
     t.call(t.device().blas().template gemm_indexed<T>(
         t.put<T>(a), t.put<T>(b), to, t.put<std::int64_t>(offsets),
-        {.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb},
-        reference::to_number<T>(alpha), reference::to_number<T>(beta)));
+        {.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, t.factor<T>(alpha),
+        t.factor<T>(beta)));
     t.expect(to, expected);
   });
 }
@@ -185,37 +196,39 @@ void add_small_systems(Catalogue& catalogue) {
     const auto uplo = t.uplo();
     const auto transpose = t.transpose();
     const auto diagonal = t.diagonal();
-    const auto m = t.extent(), n = t.extent();
     const bool left = side == blas::Side::left;
-    const auto order = left ? m : n;
-    const reference::Stored half{blas::Storage::full, uplo, order, 0, order};
+    const auto m = t.length<T>(left), n = t.length<T>(!left);
+    const auto order = left ? m : n, leading = order + t.random.below(3);
+    const reference::Stored half{blas::Storage::full, uplo, order, 0, leading};
     const auto alpha = t.scalar<T>();
     std::vector<MatrixRef<GpuRef<T>>> a, b;
     for (std::int64_t i = 0; i < kBatch; ++i) {
       const auto one =
-          reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::integers);
+          reference::triangular_matrix<T>(half, diagonal, t.random.next(), t.data<T>());
       const auto of_a = reference::op(one, transpose);
-      const auto x = t.dense<T>(m, n);
-      a.push_back({t.put<T>(half.spread(one, diagonal)), order, order});
-      b.push_back(t.put<T>(left ? of_a * x : x * of_a, 0));
+      const auto x = t.varied<T>(m, n);
+      a.push_back({t.put<T>(half.spread(one, diagonal)), order, order, leading});
+      b.push_back(t.put<T>(left ? of_a * x : x * of_a, 2));
       t.expect(b.back(), alpha * x);
     }
     t.call(t.device().blas().template trsm_batched<T>(side, uplo, transpose, diagonal,
-                                                      reference::to_number<T>(alpha), a, b));
+                                                      t.factor<T>(alpha), a, b));
   });
   // Factorise, solve, invert; or invert at once.
   catalogue.add<T>(
       {"lapack_batched", "getrf_batched lapack_batched", Missing::itself}, [](Trial& t) {
-        const auto n = t.extent(), columns = t.random.between(1, 3);
-        const auto transpose = t.transpose();
         const bool at_once = t.flip();
+        const auto length = t.length<T>();
+        const auto n = at_once ? std::min<std::int64_t>(length, 32) : length,
+                   columns = t.random.between(1, 3), gap = t.random.below(3);
+        const auto transpose = t.transpose();
         std::vector<MatrixRef<GpuRef<T>>> a, b, inverse;
         const auto pivots = t.put_values(
                        std::vector<std::int32_t>(static_cast<std::size_t>(n * kBatch))),
                    info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
         for (std::int64_t i = 0; i < kBatch; ++i) {
           const auto one = dominant<T>(t, n, n), right = t.dense<T>(n, columns);
-          a.push_back(t.put<T>(one, 0)), b.push_back(t.put<T>(right, 0));
+          a.push_back(t.put<T>(one, gap)), b.push_back(t.put<T>(right, 0));
           inverse.push_back(t.room<T>(n, n));
           t.demand(
               "A times its inverse",
@@ -243,13 +256,33 @@ void add_small_systems(Catalogue& catalogue) {
         }
         t.expect(info, std::vector<Wide>(kBatch, 0));
       });
+  catalogue.add<T>({"getrf_batched", "getrf_batched"}, [](Trial& t) {  // no rows are exchanged
+    const auto n = t.length<T>(), gap = t.random.below(3);
+    std::vector<MatrixRef<GpuRef<T>>> a;
+    const auto info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one = dominant<T>(t, n, n);
+      a.push_back(t.put<T>(one, gap));
+      t.demand(
+          "L U - A",
+          [&t, one, n, at = a.back()] {
+            const auto both = t.got(at);
+            const auto product = reference::triangle(both, blas::Uplo::lower, n, n, true) *
+                                 reference::triangle(both, blas::Uplo::upper, n, n);
+            return reference::ratio<T>(product - one, n, reference::norm(one));
+          },
+          reference::kMostOfSystems);
+    }
+    t.call(t.device().blas().template getrf_batched<T>(a, info));
+    t.expect(info, std::vector<Wide>(kBatch, 0));
+  });
   catalogue.add<T>({"gels_batched", "lapack_batched", Missing::itself}, [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4), gap = t.random.below(3);
     std::vector<MatrixRef<GpuRef<T>>> a, c;
     const auto info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
     for (std::int64_t i = 0; i < kBatch; ++i) {
       const auto one = dominant<T>(t, m, n), x = t.dense<T>(n, 2);
-      a.push_back(t.put<T>(one, 0)), c.push_back(t.put<T>(one * x, 0));
+      a.push_back(t.put<T>(one, gap)), c.push_back(t.put<T>(one * x, 0));
       t.demand(
           "the distance of a solution",
           [&t, x, at = c.back()] {
@@ -261,11 +294,11 @@ void add_small_systems(Catalogue& catalogue) {
     t.expect(info, std::vector<Wide>(kBatch, 0));
   });
   catalogue.add<T>({"geqrf_batched", "lapack_batched", Missing::itself}, [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4), gap = t.random.below(3);
     std::vector<MatrixRef<GpuRef<T>>> a, tau;
     for (std::int64_t i = 0; i < kBatch; ++i) {
       const auto one = dominant<T>(t, m, n);
-      a.push_back(t.put<T>(one, 0)), tau.push_back(t.room<T>(n, 1));
+      a.push_back(t.put<T>(one, gap)), tau.push_back(t.room<T>(n, 1));
       t.demand(
           "R^H R - A^H A",
           [&t, one, at = a.back()] {
