@@ -29,6 +29,26 @@ TROUPE_MPI_CASE(split_counts) {
   throw CollectiveException({Errc::internal, 0, "ranks that split once and twice go on"});
 }
 
+/// The world ends while its ranks split, again and again: each split is made by all of them or by
+/// none, so that what they call next is the same.
+TROUPE_MPI_CASE(split_at_the_end) {
+  auto& world = c.world();
+  std::vector<Group> groups;
+  const auto end = Clock::now() + 60s;
+  for (int i = 0; Clock::now() < end; ++i) {
+    if (i == 3 && world.rank() == 1) (void)c.device().inject(memory::FaultKind::kill);
+    try {
+      groups.push_back(world.split(i % 2 == 0 ? 0 : world.rank()));
+    } catch (const Exception& e) {
+      if (e.code() == Errc::world_reformed) continue;
+      for (const auto made : world.gather_values(std::ssize(groups)))
+        c.expect_equal(made, std::ssize(groups), "some ranks have split more often than others");
+      throw;
+    }
+  }
+  c.expect(false, "the world outlived its budget");
+}
+
 /// In a run a fault meets some ranks in a split to which the others will not come: all repeat it.
 TROUPE_MPI_CASE(split_interrupted) {
   auto& world = c.world();

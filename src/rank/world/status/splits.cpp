@@ -1,6 +1,13 @@
 #include "rank/world/status/splits.hpp"
 
+#include <chrono>
+
 namespace troupe::rank_process {
+namespace {
+
+constexpr auto kLastAnswer = std::chrono::seconds(10);
+
+}  // namespace
 
 void Splits::set_answer(const from_supervisor::SplitAgreed& answer) {
   const std::lock_guard lock(monitor_->mutex);
@@ -23,17 +30,26 @@ std::optional<Result<void>> Splits::wait(const HostCall& call, bool gives_up) {
   const auto answered = [&] {
     return answer_ && answer_->communicator == call.communicator && answer_->number == call.number;
   };
-  monitor.changed.wait(lock, [&] {
-    return monitor.stopped || answered() || monitor.deaths != deaths_ ||
-           (gives_up && monitor.in_run && monitor.is_interrupted());
-  });
+  const auto over = [&] { return answered() || monitor.deaths != deaths_; };
+  if (gives_up) {
+    monitor.changed.wait(lock, [&] {
+      return over() || monitor.stopped || (monitor.in_run && monitor.is_interrupted());
+    });
+    if (!over()) return std::nullopt;
+  }
+  // Where the world has ended, rank 0 may have, too, by a way of its own.
+  while (!over()) {
+    if (!monitor.stopped)
+      monitor.changed.wait(lock, [&] { return over() || monitor.stopped; });
+    else if (!monitor.changed.wait_for(lock, kLastAnswer, over))
+      return *monitor.stopped;
+  }
   // The answer comes first: the others have it too, and go on.
-  if (answered()) return answer_->code == Errc::ok ? Result<void>() : kWorldReformed;
+  if (answered() && answer_->code == Errc::ok) return Result<void>();
   if (monitor.stopped) return *monitor.stopped;
-  // The rank that was to answer may be dead. A rank that begins the call all the same does not end
-  // it.
-  if (monitor.deaths != deaths_) return kWorldReformed;
-  return std::nullopt;
+  // Else the rank that was to answer may be dead. A rank that begins the call all the same does not
+  // end it.
+  return kWorldReformed;
 }
 
 }  // namespace troupe::rank_process

@@ -16,8 +16,9 @@ class Splits {
   void set_answer(const from_supervisor::SplitAgreed& answer);
   /// The program: one is about to be asked for. Errors: those of wait().
   Result<void> begin();
-  /// The program: waits for rank 0's answer. nullopt: a fault came first, in a run, where
-  /// `gives_up`. Errors: what ended the world; world_reformed.
+  /// The program: waits for rank 0's answer. nullopt, where `gives_up`: the end of the world came
+  /// first, or in a run a fault; the others may have the answer all the same. Errors: what ended the
+  /// world; world_reformed.
   std::optional<Result<void>> wait(const HostCall& call, bool gives_up);
 
  private:
