@@ -240,4 +240,26 @@ TROUPE_MPI_CASE(recorded_steps) {
   }
 }
 
+/// Recorded steps with flags, also where intervals are done twice.
+TROUPE_MPI_CASE(recorded_flags) {
+  auto& device = c.device();
+  auto x = device.alloc<double>(n);
+  const auto one = device.alloc<double>(n);
+  const auto flags = device.alloc<std::int32_t>(2);
+  device.fill(x, 0.0), device.fill(one, 1.0);
+  device.upload<std::int32_t>(std::vector<std::int32_t>{1, 0}, flags).get();
+  Checkpoint state(device);
+  state.add("x", x);
+  std::set<std::int64_t> strikes{7, 15};
+  c.world().run(state,
+                [&](std::int64_t i) {
+                  const auto taken = i % 3 == 0 ? 1 : 0;  // of three steps two
+                  if_(device, flags.slice(taken, 1), [&] { device.blas().axpy(1.0, one, x); });
+                  if (strikes.erase(i) != 0 && c.rank() == i % c.size()) (void)kill_active();
+                  return i < 29 ? Step::again : Step::done;
+                },
+                {.commit_every = 5, .record = true});
+  c.expect_equal(device.download(x), std::vector<double>(n, 20), "what flags have let through");
+}
+
 }  // namespace troupe::test

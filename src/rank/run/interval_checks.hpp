@@ -52,8 +52,6 @@ class IntervalChecks {
   void pause() { verifier_.pause(); }
   /// The commit that the interval begins with.
   [[nodiscard]] std::int64_t step() const noexcept { return begin_; }
-  /// False: its steps must be submitted one by one, so that what they give to collectives is seen.
-  [[nodiscard]] bool may_record() const noexcept { return !verifier_.is_due(); }
   /// The steps of the interval are done, `next` follows. Throws CollectiveException (corrupt) where
   /// no state is to be had that counts.
   [[nodiscard]] Outcome end(std::int64_t next);
