@@ -22,8 +22,9 @@ namespace troupe::rank_process {
 /// A rank that is about to split says so (Splitting) and waits. When all ranks of the communicator
 /// have said the same, each is told to go on (SplitAgreed), and goes on whatever happens to device
 /// hosts. A rank that a fault keeps from a host collective of its run therefore holds nobody up:
-/// those that wait for it here give up (SplitGivenUp), and none has begun. So do they when the world
-/// ends: a rank hears of that before others do, and goes on if these have been told to.
+/// those that wait for it here give up (SplitGivenUp), and none has begun. So do they when the
+/// world ends: a rank hears of that before others do, and goes on if these have been told to.
+///
 /// A rank that waits, waits for every rank of its communicator. So the ranks can never go on
 /// - if they wait for one another in a circle: each in a call of a communicator which the next
 ///   one is in, while that waits in another call;

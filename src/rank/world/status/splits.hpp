@@ -17,8 +17,8 @@ class Splits {
   /// The program: one is about to be asked for. Errors: those of wait().
   Result<void> begin();
   /// The program: waits for rank 0's answer. nullopt, where `gives_up`: the end of the world came
-  /// first, or in a run a fault; the others may have the answer all the same. Errors: what ended the
-  /// world; world_reformed.
+  /// first, or in a run a fault; the others may have the answer all the same. Errors: what ended
+  /// the world; world_reformed.
   std::optional<Result<void>> wait(const HostCall& call, bool gives_up);
 
  private:
