@@ -100,8 +100,7 @@ Collective::Collective(Services& services) : services_(services) {
   // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
   // reactor until all are there (open_links() connects messages). No other thread runs by now.
   ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-  // For a graph it would register buffers, together with the other ranks; these may run the same
-  // sequence as a list.
+  // For a graph it would register buffers together with all ranks, which may run a list instead.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 
