@@ -112,7 +112,8 @@ Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(pa
   if (!channels_) return;
   // An end to and one from each other rank stay for the next transfer.
   const int ends = 2 * (runtime.world().size() - 1);
-  for (const auto* kind : {"socket", "[eventfd]"}) device_host_[kind] += ends;
+  auto& holder = config.text("isolation") == "thread" ? rank_ : device_host_;
+  for (const auto* kind : {"socket", "[eventfd]"}) holder[kind] += ends;
 }
 
 std::string Leaks::found() const {
