@@ -105,9 +105,10 @@ class Trial {
   Dense varied(std::int64_t rows, std::int64_t columns) {
     return dense<T>(rows, columns, data<T>());
   }
-  /// Whether the call has drawn a length.
+  /// True once the call has drawn a length.
   [[nodiscard]] bool varies() const { return varies_; }
-  /// What a factor of zero belongs to is not read, whatever it is.
+  /// The values, or NaN in place of all of them where the factor is 0: an operation must not read
+  /// what it multiplies by 0.
   std::vector<Wide> weighed(std::vector<Wide> values, const Wide& factor) {
     if (factor == 0.0 && flip())
       std::fill(values.begin(), values.end(), std::numeric_limits<double>::quiet_NaN());

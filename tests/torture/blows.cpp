@@ -108,8 +108,8 @@ Future<void> Blows::deal(const Operation& op) {
       } else {  // a dead context: the driver tells of it, and nothing ends any more
         ::kill(hosts.front(), SIGSTOP);
         device_.inject_health({0, HealthKind::application, "Xid 43", false, 43});
-        // One that was starting is missed when it should have started, after 60 s: as late as that
-        // the program ends.
+        // The rank misses a host that was starting only after 60 s, and torture waits no longer for
+        // any operation: so the host is woken before.
         const std::lock_guard lock(mutex_);
         wakers_.emplace_back([pid = hosts.front()](const std::stop_token& stop) {
           std::mutex alone;

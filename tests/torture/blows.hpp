@@ -42,7 +42,7 @@ class Blows {
   std::map<std::string, std::vector<std::chrono::steady_clock::time_point>, std::less<>>
       failures_;                       ///< when, by library; under mutex_
   std::vector<std::jthread> helpers_;  ///< that end a freeze; under mutex_
-  std::vector<std::jthread> wakers_;   ///< of device hosts that nobody has missed; under mutex_
+  std::vector<std::jthread> wakers_;   ///< that wake hosts which nobody has missed; under mutex_
 };
 
 /// This rank's device hosts, oldest first: the active one, the standby.

@@ -154,7 +154,7 @@ inline constexpr double kRoundings = 16;
 /// The first element that differs; -1: none.
 std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byte>& a,
                               const std::vector<std::byte>& b);
-/// Of an element that differs: "element 3 is 7, not 5".
+/// Says how an element differs: "element 3 is 7, not 5".
 std::string in_words(const BufferSpec& spec, std::int64_t element,
                      const std::vector<std::byte>& seen, const std::vector<std::byte>& expected);
 

@@ -20,7 +20,7 @@
 namespace troupe::host {
 namespace {
 
-/// Which pipe a descriptor is of; 0: it is of none.
+/// The inode of the pipe that a descriptor is of; 0: it is of no pipe.
 std::uint64_t pipe_inode(int fd) {
   struct stat about {};
   return ::fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode) ? about.st_ino : 0;

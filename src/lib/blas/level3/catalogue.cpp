@@ -14,7 +14,7 @@ Stored draw_full_half(Trial& t, std::int64_t n) {
   return {Storage::full, t.uplo(), n, 0, n + t.random.below(3)};
 }
 
-/// c, but that a half that beta of 0 multiplies may be anything.
+/// The matrix c; where beta is 0, the stored half may be NaN, because nobody may read it.
 Dense weighed_half(Trial& t, const Dense& c, const Wide& beta, const Stored& half) {
   auto a = t.weighed(c, beta);
   for (std::int64_t j = 0; j < c.columns; ++j) {

@@ -15,7 +15,7 @@ struct ListedProduct {
   std::int64_t m, n, k;
   Dense a, b, c;
 
-  /// `data`: of the operands; of integers, where a computation is less precise than A.
+  /// `data` says what the operands are: integers where a product is computed less precisely than A.
   ListedProduct(Trial& t, Transpose its_a, Transpose its_b, std::int64_t rows, std::int64_t columns,
                 std::int64_t inner, Data data = Data::integers)
       : of_a(its_a),

@@ -55,7 +55,7 @@ CsrMatrix<T, I> room_for(std::int64_t rows, std::int64_t columns, std::int64_t n
           put(std::vector<I>(count, I(-7))), put(std::vector<T>(count, T(-7)))};
 }
 
-/// What c holds, and -7 behind that.
+/// The matrix c has these elements, and -7 behind them.
 template <class T, class I>
 void expect_product(const CsrMatrix<T, I>& c, Matrix<T, I> expected) {
   EXPECT_EQ(device().download(c.row_begin), expected.row_begin);

@@ -5,6 +5,7 @@
 namespace troupe::rank_process {
 namespace {
 
+/// Rank 0 answers within this, if it is there, when the world has ended.
 constexpr auto kLastAnswer = std::chrono::seconds(10);
 
 }  // namespace
@@ -37,7 +38,7 @@ std::optional<Result<void>> Splits::wait(const HostCall& call, bool gives_up) {
     });
     if (!over()) return std::nullopt;
   }
-  // Where the world has ended, rank 0 may have, too, by a way of its own.
+  // Where the world has ended, rank 0 may be gone: its answer is not waited for without end.
   while (!over()) {
     if (!monitor.stopped)
       monitor.changed.wait(lock, [&] { return over() || monitor.stopped; });
