@@ -100,7 +100,8 @@ TEST_F(Reactor, AProbeThatFindsTheErrorTellsOfTheLoss) {
 TEST_F(Reactor, FewCollectivesAreLaunchedAhead) {
   constexpr std::size_t kMany = 3 * kCollectivesAhead;
   for (std::size_t i = 0; i < kMany; ++i) submit_all_reduce();
-  submit(multiply(4, 5));  // passes those that wait
+  ASSERT_TRUE(runs("collective.all_reduce", kCollectivesAhead));  // once their lane is open
+  submit(multiply(4, 5));                                         // passes those that wait
   ASSERT_TRUE(runs("vector.multiply"));
   const auto launched = [this] {
     return static_cast<std::size_t>(
