@@ -170,7 +170,7 @@ judges() {
   for by in numpy cupy torch; do
     # shellcheck disable=SC2154  # root: from build.sh
     step "judge-$by" 240 "$(judge_python "$by")" -B "$root/tests/judges/judge.py" --judge "$by" \
-      --rounds $((quick ? 1 : 3)) "$bin/judge" "$bin/troupe-info" || true
+      --rounds $((quick ? 1 : 3)) "$bin/judge" "$bin/observed_calls" "$bin/troupe-info" || true
   done
 }
 

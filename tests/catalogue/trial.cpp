@@ -27,8 +27,8 @@ Future<void> Trial::over() const {
 }
 
 void Trial::call_or_record(const std::function<Future<void>()>& submit) {
-  if (flip()) return call(submit());
-  const auto sequence = device_->record([&] { (void)submit(); });
+  if (flip() || !records_) return call(submit());
+  const auto sequence = device_.record([&] { (void)submit(); });
   for (auto left = random.between(1, 3); left > 0; --left) call(sequence.run());
 }
 
@@ -46,13 +46,14 @@ std::string Trial::judge() const {
 }
 
 std::string Trial::difference(const std::vector<Wide>& actual, const std::vector<Wide>& expected,
-                              double tolerance) {
+                              double tolerance, double relative) {
   if (actual.size() != expected.size())
     return fmt::format("there are {} elements, not {}", actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (std::abs(actual[i] - expected[i]) <= tolerance) continue;
+    const auto most = tolerance + relative * std::abs(expected[i]);
+    if (std::abs(actual[i] - expected[i]) <= most) continue;
     return fmt::format("element {} is {} + {}i, not {} + {}i within {}", i, actual[i].real(),
-                       actual[i].imag(), expected[i].real(), expected[i].imag(), tolerance);
+                       actual[i].imag(), expected[i].real(), expected[i].imag(), most);
   }
   return {};
 }

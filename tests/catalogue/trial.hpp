@@ -46,22 +46,42 @@ enum class Breadth : std::uint8_t {
   wide     ///< where the call says varied(): more of them, or fractions, and sums are rounded
 };
 
+/// A device whose libraries' calls go to somebody else, who passes them on; all else to the device.
+class CalledDevice : public Device {
+ public:
+  /// `calls` outlives this; nullptr: the device's own.
+  CalledDevice(const Device& device, detail::Submitter* calls)
+      : Device(device), calls_(calls != nullptr ? calls : &device.submitter()) {}
+
+  [[nodiscard]] detail::Submitter& submitter() const { return *calls_; }
+  [[nodiscard]] auto blas() const { return blas::on(*this); }
+  [[nodiscard]] auto rng() const { return rng::on(*this); }
+  [[nodiscard]] auto solver() const { return solver::on(*this); }
+  [[nodiscard]] auto sparse() const { return sparse::on(*this); }
+
+ private:
+  detail::Submitter* calls_;
+};
+
 /// A call of a library under way: its operands are drawn from a seed and put into buffers of their
 /// own, and so is what must come of it. Operands that are not factorised are small integers, with
 /// fillers between them that must stay: results are exact whatever the algorithm, unless a
 /// tolerance is given. One thread at a time.
 class Trial {
  public:
-  Trial(Device& device, std::uint64_t seed, Breadth breadth = Breadth::narrow)
+  /// `calls`: where the calls go instead of to the device, and are not recorded.
+  Trial(Device& device, std::uint64_t seed, Breadth breadth = Breadth::narrow,
+        detail::Submitter* calls = nullptr)
       : random(seed),
-        device_(&device),
+        device_(device, calls),
+        records_(calls == nullptr),
         wide_(breadth == Breadth::wide),
         fractions_(wide_ && random.one_in(2)) {}
   Trial(const Trial&) = delete;  // what judges it refers to it
   Trial& operator=(const Trial&) = delete;
 
   Random random;
-  [[nodiscard]] Device& device() const { return *device_; }
+  [[nodiscard]] const CalledDevice& device() const { return device_; }
 
   // What is drawn
 
@@ -72,15 +92,19 @@ class Trial {
   blas::Side side() { return flip() ? blas::Side::left : blas::Side::right; }
   blas::Diagonal diagonal() { return flip() ? blas::Diagonal::stored : blas::Diagonal::unit; }
   blas::Transpose transpose() { return reference::kTransposes[random.below(3)]; }
+  /// Fractions of numbers of 16 bits are those of 64.
   template <class T>
   std::vector<Wide> numbers(std::int64_t count, Data data = Data::integers) {
-    using N = std::conditional_t<ComplexElement<T>, T, float>;
-    return reference::numbers<N>(count, random.next(), data);
+    using N = std::conditional_t<FieldElement<T>, T, float>;
+    if (!NarrowElement<T> || data == Data::integers)
+      return reference::numbers<N>(count, random.next(), data);
+    std::vector<Wide> values(static_cast<std::size_t>(count));
+    for (auto& value : values) value = static_cast<double>(random.between(-64, 64)) / 64;
+    return values;
   }
   template <class T>
   Dense dense(std::int64_t rows, std::int64_t columns, Data data = Data::integers) {
-    using N = std::conditional_t<FieldElement<T>, T, float>;
-    return {rows, columns, reference::numbers<N>(rows * columns, random.next(), data)};
+    return {rows, columns, numbers<T>(rows * columns, data)};
   }
   /// The same of a call that may vary: an extent, and numbers, for this trial's breadth. Sums of
   /// narrow elements stay exact. `inverted`: of a matrix whose inverse is asked for, which of
@@ -88,14 +112,15 @@ class Trial {
   template <class T>
   std::int64_t length(bool inverted = false) {
     varies_ = true;
-    if (!wide_ || !FieldElement<T> || (inverted && !fractions_)) return extent();
+    if (!wide_ || !(FieldElement<T> || NarrowElement<T>) || (inverted && !fractions_))
+      return extent();
     const auto drawn = random.of(std::array<std::int64_t, 6>{1, 3, 6, 17, 34, 65});
     terms_ += static_cast<double>(8 * drawn);
     return drawn;
   }
   template <class T>
   [[nodiscard]] Data data() const {
-    return fractions_ && FieldElement<T> ? Data::fractions : Data::integers;
+    return fractions_ && (FieldElement<T> || NarrowElement<T>) ? Data::fractions : Data::integers;
   }
   template <class T>
   std::vector<Wide> varied(std::int64_t count) {
@@ -128,8 +153,8 @@ class Trial {
 
   template <class T>
   GpuRef<T> put_values(const std::vector<T>& values) {
-    const auto buffer = device_->alloc<T>(std::ssize(values));
-    device_->upload<T>(values, buffer);
+    const auto buffer = device_.alloc<T>(std::ssize(values));
+    device_.upload<T>(values, buffer);
     return buffer;
   }
   template <class T>
@@ -178,11 +203,14 @@ class Trial {
   /// calls are over.
   std::shared_ptr<const bool> call_or_refuse(const Future<void>& future, bool has_to);
   /// `terms`: how many roundings there are of sums of about `scale`; 0: none, unless the call
-  /// varies.
+  /// varies. Sums of narrow elements of a call that varies are rounded once.
   template <class T>
   void expect(const GpuRef<T>& buffer, std::vector<Wide> expected, double terms = 0,
               double scale = 1) {
     check([this, buffer, expected = std::move(expected), terms, scale] {
+      if (NarrowElement<T> && varies_ && wide_)
+        return difference(got(buffer), expected, 16 * (terms_ + 2) * 0x1p-23 * scale,
+                          (terms + 2) * epsilon<T>());
       const bool rounded = varies_ && data<T>() == Data::fractions;
       const auto most = rounded ? std::max(terms, terms_) : terms;
       return difference(got(buffer), expected,
@@ -210,7 +238,7 @@ class Trial {
   template <class T>
   [[nodiscard]] std::vector<Wide> got(const GpuRef<T>& buffer) const {
     std::vector<Wide> values;
-    for (const auto& value : device_->download(buffer)) values.push_back(wide_of(value));
+    for (const auto& value : device_.download(buffer)) values.push_back(wide_of(value));
     return values;
   }
   template <class T>
@@ -255,11 +283,12 @@ class Trial {
     else
       return load(dtype_of<T>, reinterpret_cast<const std::byte*>(&value));
   }
+  /// `relative`: of the expected number, beside the tolerance.
   static std::string difference(const std::vector<Wide>& actual, const std::vector<Wide>& expected,
-                                double tolerance);
+                                double tolerance, double relative = 0);
 
-  Device* device_;
-  bool wide_ = false, fractions_ = false, varies_ = false;
+  CalledDevice device_;
+  bool records_ = true, wide_ = false, fractions_ = false, varies_ = false;
   double terms_ = 0;  ///< of the sums of a call that varies
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<Future<void>> futures_;

@@ -147,12 +147,6 @@ auto calls_of(Runs& runs, Library) {
 using test::reference::for_numbers;
 using test::reference::for_types;
 
-void add_level1(Runs& runs);
-void add_level2(Runs& runs);
-void add_level3(Runs& runs);
-void add_lists(Runs& runs);
-void add_linear(Runs& runs);
-void add_eigen(Runs& runs);
 void add_transforms(Runs& runs);
 void add_random(Runs& runs);
 void add_primitives(Runs& runs);

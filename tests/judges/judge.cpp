@@ -18,9 +18,7 @@ namespace {
 const Runs& runs_of(const std::string& library) {
   static const auto all = [] {
     std::map<std::string, Runs> made;
-    for (auto* add : {add_level1, add_level2, add_level3, add_lists, add_linear, add_eigen,
-                      add_transforms, add_random})
-      add(made["dense"]);
+    for (auto* add : {add_transforms, add_random}) add(made["dense"]);
     add_primitives(made["primitives"]);
     add_sparse(made["sparse"]);
     add_direct(made["direct"]);

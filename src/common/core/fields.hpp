@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// The most fields that tie_fields() takes.
-inline constexpr std::size_t kMostFields = 18;
+inline constexpr std::size_t kMostFields = 37;
 
 namespace detail {
 
@@ -38,6 +38,16 @@ constexpr std::size_t count_fields() {
 
 }  // namespace detail
 
+// clang-format off
+#define TROUPE_10_FIELDS a0, a1, a2, a3, a4, a5, a6, a7, a8, a9
+#define TROUPE_20_FIELDS TROUPE_10_FIELDS, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9
+#define TROUPE_30_FIELDS TROUPE_20_FIELDS, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9
+#define TROUPE_TIE(number, ...)          \
+  if constexpr (count == (number)) {     \
+    auto& [__VA_ARGS__] = from;          \
+    return std::tie(__VA_ARGS__);        \
+  }
+
 /// References to all fields of a struct, in the order of their declaration. For aggregates without
 /// base classes, arrays, std::optional and std::variant among their own fields.
 template <class T>
@@ -45,64 +55,50 @@ constexpr auto tie_fields(T& from) {
   using Plain = std::remove_const_t<T>;
   static_assert(std::is_aggregate_v<Plain>);
   constexpr std::size_t count = detail::count_fields<Plain>();
-  if constexpr (count == 0) {
-    return std::tie();
-  } else if constexpr (count == 1) {
-    auto& [a] = from;
-    return std::tie(a);
-  } else if constexpr (count == 2) {
-    auto& [a, b] = from;
-    return std::tie(a, b);
-  } else if constexpr (count == 3) {
-    auto& [a, b, c] = from;
-    return std::tie(a, b, c);
-  } else if constexpr (count == 4) {
-    auto& [a, b, c, d] = from;
-    return std::tie(a, b, c, d);
-  } else if constexpr (count == 5) {
-    auto& [a, b, c, d, e] = from;
-    return std::tie(a, b, c, d, e);
-  } else if constexpr (count == 6) {
-    auto& [a, b, c, d, e, f] = from;
-    return std::tie(a, b, c, d, e, f);
-  } else if constexpr (count == 7) {
-    auto& [a, b, c, d, e, f, g] = from;
-    return std::tie(a, b, c, d, e, f, g);
-  } else if constexpr (count == 8) {
-    auto& [a, b, c, d, e, f, g, h] = from;
-    return std::tie(a, b, c, d, e, f, g, h);
-  } else if constexpr (count == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (count == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (count == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k);
-  } else if constexpr (count == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  } else if constexpr (count == 13) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
-  } else if constexpr (count == 14) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
-  } else if constexpr (count == 15) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
-  } else if constexpr (count == 16) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
-  } else if constexpr (count == 17) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
-  } else {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = from;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
-  }
+  if constexpr (count == 0) return std::tie();
+  TROUPE_TIE(1, a0)
+  TROUPE_TIE(2, a0, a1)
+  TROUPE_TIE(3, a0, a1, a2)
+  TROUPE_TIE(4, a0, a1, a2, a3)
+  TROUPE_TIE(5, a0, a1, a2, a3, a4)
+  TROUPE_TIE(6, a0, a1, a2, a3, a4, a5)
+  TROUPE_TIE(7, a0, a1, a2, a3, a4, a5, a6)
+  TROUPE_TIE(8, a0, a1, a2, a3, a4, a5, a6, a7)
+  TROUPE_TIE(9, a0, a1, a2, a3, a4, a5, a6, a7, a8)
+  TROUPE_TIE(10, TROUPE_10_FIELDS)
+  TROUPE_TIE(11, TROUPE_10_FIELDS, b0)
+  TROUPE_TIE(12, TROUPE_10_FIELDS, b0, b1)
+  TROUPE_TIE(13, TROUPE_10_FIELDS, b0, b1, b2)
+  TROUPE_TIE(14, TROUPE_10_FIELDS, b0, b1, b2, b3)
+  TROUPE_TIE(15, TROUPE_10_FIELDS, b0, b1, b2, b3, b4)
+  TROUPE_TIE(16, TROUPE_10_FIELDS, b0, b1, b2, b3, b4, b5)
+  TROUPE_TIE(17, TROUPE_10_FIELDS, b0, b1, b2, b3, b4, b5, b6)
+  TROUPE_TIE(18, TROUPE_10_FIELDS, b0, b1, b2, b3, b4, b5, b6, b7)
+  TROUPE_TIE(19, TROUPE_10_FIELDS, b0, b1, b2, b3, b4, b5, b6, b7, b8)
+  TROUPE_TIE(20, TROUPE_20_FIELDS)
+  TROUPE_TIE(21, TROUPE_20_FIELDS, c0)
+  TROUPE_TIE(22, TROUPE_20_FIELDS, c0, c1)
+  TROUPE_TIE(23, TROUPE_20_FIELDS, c0, c1, c2)
+  TROUPE_TIE(24, TROUPE_20_FIELDS, c0, c1, c2, c3)
+  TROUPE_TIE(25, TROUPE_20_FIELDS, c0, c1, c2, c3, c4)
+  TROUPE_TIE(26, TROUPE_20_FIELDS, c0, c1, c2, c3, c4, c5)
+  TROUPE_TIE(27, TROUPE_20_FIELDS, c0, c1, c2, c3, c4, c5, c6)
+  TROUPE_TIE(28, TROUPE_20_FIELDS, c0, c1, c2, c3, c4, c5, c6, c7)
+  TROUPE_TIE(29, TROUPE_20_FIELDS, c0, c1, c2, c3, c4, c5, c6, c7, c8)
+  TROUPE_TIE(30, TROUPE_30_FIELDS)
+  TROUPE_TIE(31, TROUPE_30_FIELDS, d0)
+  TROUPE_TIE(32, TROUPE_30_FIELDS, d0, d1)
+  TROUPE_TIE(33, TROUPE_30_FIELDS, d0, d1, d2)
+  TROUPE_TIE(34, TROUPE_30_FIELDS, d0, d1, d2, d3)
+  TROUPE_TIE(35, TROUPE_30_FIELDS, d0, d1, d2, d3, d4)
+  TROUPE_TIE(36, TROUPE_30_FIELDS, d0, d1, d2, d3, d4, d5)
+  TROUPE_TIE(37, TROUPE_30_FIELDS, d0, d1, d2, d3, d4, d5, d6)
 }
+#undef TROUPE_TIE
+#undef TROUPE_30_FIELDS
+#undef TROUPE_20_FIELDS
+#undef TROUPE_10_FIELDS
+// clang-format on
 
 /// Calls visit(field) for each field of a struct, in the order of their declaration: see
 /// tie_fields().

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include <troupe/lib/blas/types.hpp>
 
 /// Matrices in another order, transposed, scaled and added, by cuBLASLt
@@ -29,7 +31,7 @@ struct Transform {
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
   Order order_a{}, order_b{}, order_c{};
-  std::uint8_t reserved[5] = {};
+  std::array<std::uint8_t, 5> reserved{};
   std::int64_t m = 0, n = 0, lda = 0, ldb = 0, ldc = 0;
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   Scalar alpha, beta;  ///< of transform_type(dtype)

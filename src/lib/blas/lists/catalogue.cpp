@@ -131,10 +131,11 @@ void add_gemm_ex(Catalogue& catalogue, std::string_view name) {
   catalogue.add<A>({name, "gemm_ex"}, [](Trial& t) {
     // Integers have extents that cuBLAS takes, and no product of two transposed matrices.
     constexpr bool kWhole = std::is_same_v<A, std::int8_t>;
-    const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.extent(); };
+    const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.length<A>(); };
     const auto ta = t.flip() ? Transpose::no : Transpose::yes,
                tb = kWhole || t.flip() ? Transpose::no : Transpose::yes;
-    const ListedProduct<A, C> one(t, ta, tb, extent(), extent(), extent());
+    const ListedProduct<A, C> one(t, ta, tb, extent(), extent(), extent(),
+                                  compute == Compute::tf32 ? Data::integers : t.data<A>());
     const auto alpha = kWhole ? Wide(1) : t.scalar<C>(), beta = kWhole ? Wide(1) : t.scalar<C>();
     const auto factor = [](const Wide& x) {
       if constexpr (FieldElement<S>)

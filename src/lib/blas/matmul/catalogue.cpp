@@ -10,8 +10,8 @@ using blas::Epilogue;
 using blas::EpilogueUse;
 using blas::Transpose;
 
-/// Extents that f8 and integers ask for.
-constexpr std::int64_t kM = 32, kN = 16, kK = 16;
+/// The inner extent of what is to be exact in bf16.
+constexpr std::int64_t kK = 16;
 
 bool is_smooth(Epilogue epilogue) {
   switch (epilogue) {
@@ -35,14 +35,17 @@ void add_product(Catalogue& catalogue) {
         constexpr bool kBytes = sizeof(A) == 1;
         const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
                    tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;
-        const auto a = ta == Transpose::no ? t.dense<A>(kM, kK) : t.dense<A>(kK, kM);
-        const auto b = tb == Transpose::no ? t.dense<B>(kK, kN) : t.dense<B>(kN, kK);
-        const auto c = t.dense<D>(kM, kN);
+        // And in such extents; 8 bits add up to few numbers that bf16 has.
+        const auto extent = [&t] { return kBytes ? 16 * t.random.between(1, 4) : t.length<A>(); };
+        const auto m = extent(), n = extent(), k = sizeof(D) == 2 && kBytes ? kK : extent();
+        const auto a = ta == Transpose::no ? t.varied<A>(m, k) : t.varied<A>(k, m);
+        const auto b = tb == Transpose::no ? t.varied<B>(k, n) : t.varied<B>(n, k);
+        const auto c = t.varied<D>(m, n);
         const auto gap = kBytes ? 0 : 16 * t.random.below(2);
         const auto x = t.put<A>(a, gap);
         const auto y = t.put<B>(b, gap);
         const bool in_place = !kBytes && t.flip();
-        const auto d = t.put<D>(in_place ? c : t.dense<D>(kM, kN), gap);
+        const auto d = t.put<D>(in_place ? c : t.varied<D>(m, n), gap);
         const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
         const auto product = reference::op(a, ta) * reference::op(b, tb);
         auto blas = t.device().blas();
@@ -67,7 +70,7 @@ void add_product(Catalogue& catalogue) {
 template <class T>
 void add_transform(Catalogue& catalogue) {
   catalogue.add<T>({"transform", "transform", Missing::itself}, [](Trial& t) {
-    const auto m = t.extent(), n = t.extent();
+    const auto m = t.length<T>(), n = t.length<T>();
     const auto order = [&t] { return t.flip() ? blas::Order::row : blas::Order::column; };
     const std::int64_t most_gap = sizeof(T) == 1 ? 1 : 3;  // no filler is a number of 8 bits
     // A row-major matrix is the transpose of one by columns in the same memory.
@@ -78,14 +81,14 @@ void add_transform(Catalogue& catalogue) {
       return matrix;
     };
     const auto operand = [&](Transpose transpose) {
-      return transpose == Transpose::no ? t.dense<T>(m, n) : t.dense<T>(n, m);
+      return transpose == Transpose::no ? t.varied<T>(m, n) : t.varied<T>(n, m);
     };
     const TransformOptions options{t.flip() ? Transpose::yes : Transpose::no,
                                    t.flip() ? Transpose::yes : Transpose::no, order(), order(),
                                    order()};
     const bool row = options.order_c == blas::Order::row;
     const auto a = operand(options.transpose_a), b = operand(options.transpose_b);
-    const auto to = t.put<T>(row ? t.dense<T>(n, m) : t.dense<T>(m, n), t.random.below(most_gap));
+    const auto to = t.put<T>(row ? t.varied<T>(n, m) : t.varied<T>(m, n), t.random.below(most_gap));
     const MatrixRef<GpuRef<T>> c(to.buffer, m, n, to.leading);
     auto expected = reference::op(a, options.transpose_a);
     auto blas = t.device().blas();
@@ -108,16 +111,17 @@ template <class T>
 void epilogue(Trial& t, Epilogue epilogue) {
   const bool smooth = is_smooth(epilogue), mask = blas::has_mask(epilogue);
   const double scale = smooth ? 0.25 : 1;
-  const auto a = scale * t.dense<T>(kM, kK), b = 0.5 * scale * t.dense<T>(kK, kN);
+  const auto m = 32 * t.random.between(1, 5), n = 16 * t.random.between(1, 3), k = kK;
+  const auto a = scale * t.dense<T>(m, k), b = 0.5 * scale * t.dense<T>(k, n);
   const bool of_b = epilogue == Epilogue::bgrad_b;
-  const auto bias = t.numbers<float>(of_b ? kN : kM);
-  const std::int64_t ld = mask ? 128 : kM + 8;
-  std::vector<std::uint8_t> bits(static_cast<std::size_t>(ld / 8 * kN));
+  const auto bias = t.numbers<float>(of_b ? n : m);
+  const std::int64_t ld = mask ? (m + 127) / 128 * 128 : m + 8;
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>(ld / 8 * n));
   for (auto& byte : bits) byte = static_cast<std::uint8_t>(t.random.next());
-  const auto slopes = 0.5 * t.dense<T>(ld, kN);
+  const auto slopes = 0.5 * t.dense<T>(ld, n);
   const auto bits_there = t.put_values(bits);
   const auto numbers_there = t.put<T>(slopes.element), bias_there = t.put<T>(bias);
-  const auto d = t.room<T>(kM, kN);
+  const auto d = t.room<T>(m, n);
   MatmulOptions options{.epilogue = epilogue, .bias = bias_there, .ld_aux = ld};
   if (mask)
     options.aux = bits_there;
@@ -129,11 +133,11 @@ void epilogue(Trial& t, Epilogue epilogue) {
       t.put<T>(a, 0), t.put<T>(of_b ? reference::op(b, Transpose::yes) : b, 0), d, options));
 
   auto x = a * b, aux = slopes;
-  std::vector<Wide> sums(static_cast<std::size_t>(of_b ? kN : kM));
+  std::vector<Wide> sums(static_cast<std::size_t>(of_b ? n : m));
   const bool biased = blas::bias_use(epilogue) == EpilogueUse::read;
   const bool writes_aux = blas::aux_use(epilogue) == EpilogueUse::write;
-  for (std::int64_t j = 0; j < kN; ++j) {
-    for (std::int64_t i = 0; i < kM; ++i) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < m; ++i) {
       auto value = x(i, j).real() + (biased ? bias[static_cast<std::size_t>(i)].real() : 0);
       auto& byte = bits[static_cast<std::size_t>((j * ld + i) / 8)];
       const auto bit = static_cast<std::uint8_t>(1u << i % 8);
@@ -157,7 +161,7 @@ void epilogue(Trial& t, Epilogue epilogue) {
       if (!of_b && epilogue != Epilogue::bgrad_a) sums[static_cast<std::size_t>(i)] += value;
     }
   }
-  for (std::int64_t l = 0; l < kK; ++l) {
+  for (std::int64_t l = 0; l < k; ++l) {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (of_b) sums[i] += b(l, static_cast<std::int64_t>(i));
       if (epilogue == Epilogue::bgrad_a) sums[i] += a(static_cast<std::int64_t>(i), l);
@@ -168,10 +172,10 @@ void epilogue(Trial& t, Epilogue epilogue) {
   t.expect(d.buffer, x.element, smooth ? (wide ? 16 : 1) : 0, wide ? 1 : 0.1);
   if (mask && writes_aux) {
     // What lies behind the last row is anything.
-    t.check([&t, bits, bits_there, ld]() -> std::string {
+    t.check([&t, bits, bits_there, ld, m, n]() -> std::string {
       const auto actual = t.device().download(bits_there);
-      for (std::int64_t i = 0; i < kN * kM / 8; ++i) {
-        const auto at = static_cast<std::size_t>(i / (kM / 8) * (ld / 8) + i % (kM / 8));
+      for (std::int64_t i = 0; i < n * m / 8; ++i) {
+        const auto at = static_cast<std::size_t>(i / (m / 8) * (ld / 8) + i % (m / 8));
         if (actual[at] != bits[at]) return fmt::format("byte {} of the mask is wrong", at);
       }
       return {};

@@ -52,7 +52,7 @@ void add_symmetric_eigenvalues(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const std::string_view name : {"syevd", "syevj", "syevdx", "sygvd", "sygvj", "sygvdx"}) {
     catalogue.add<T>(name, [name](Trial& t) {
-      const auto n = t.extent();
+      const auto n = t.length<T>();
       const auto uplo = t.uplo();
       const bool with_b = name.starts_with("sygv"), part = name.ends_with("dx");
       const auto a = hermitian<T>(t, n);
@@ -83,7 +83,7 @@ void add_symmetric_eigenvalues(Catalogue& catalogue) {
   }
   for (const bool jacobi : {false, true}) {
     catalogue.add<T>(jacobi ? "syevj_batched" : "syev_batched", [jacobi](Trial& t) {
-      const auto n = t.extent(), batch = t.random.between(1, 3);
+      const auto n = std::min<std::int64_t>(t.length<T>(), 32), batch = t.random.between(1, 3);
       const auto uplo = t.uplo();
       Dense all{n, n * batch};
       for (std::int64_t i = 0; i < batch; ++i) {
@@ -119,7 +119,7 @@ void add_general_eigenvalues(Catalogue& catalogue) {
   using R = RealOf<T>;
   // The traces of powers of A are sums of powers of its eigenvalues.
   catalogue.add<T>("geev", [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto a = t.dense<T>(n, n, Data::fractions);
     const auto w = t.room<std::complex<R>>(n);
     t.call(t.device().solver().template geev<T>(t.put<T>(a, 0), w));
@@ -154,7 +154,7 @@ void add_singular_values(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const std::string_view name : {"gesvd", "gesvdj", "gesvdp"}) {
     catalogue.add<T>(name, [name](Trial& t) {
-      const auto n = t.extent(), m = n + t.random.below(4);
+      const auto n = t.length<T>(), m = n + t.random.below(4);
       const auto a = t.dense<T>(m, n, Data::fractions);
       const auto at = t.put<T>(a, t.random.below(3));
       const auto u = t.room<T>(m, n), v = t.room<T>(n, n);
@@ -202,7 +202,8 @@ void add_eigenvalue_batches(Catalogue& catalogue) {
   using R = RealOf<T>;
   for (const bool jacobi : {false, true}) {
     catalogue.add<T>(jacobi ? "gesvdj_batched" : "gesvda_batched", [jacobi](Trial& t) {
-      const auto n = t.extent(), m = n + t.random.below(4), batch = t.random.between(1, 3);
+      const auto n = std::min<std::int64_t>(t.length<T>(), 16), m = n + t.random.below(4),
+                 batch = t.random.between(1, 3);
       const auto rank = jacobi ? n : t.random.between(1, n), wide = jacobi ? m : rank;
       auto all = t.dense<T>(m, n * batch, Data::fractions);
       for (std::int64_t j = 0; j < all.columns; ++j)

@@ -113,7 +113,7 @@ void add_definite(Catalogue& catalogue) {
     demand_rest<T>(t, at, uplo);
   });
   catalogue.add<T>({"potrs_batched", "potrf_batched potrs_batched"}, [](Trial& t) {
-    const auto n = t.extent();
+    const auto n = t.length<T>();
     const auto uplo = t.uplo();
     std::vector<MatrixRef<GpuRef<T>>> a, b;
     for (int i = 0; i < 3; ++i) {

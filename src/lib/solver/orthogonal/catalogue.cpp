@@ -31,7 +31,7 @@ double error_of(const Dense& q, const Dense& r, const Dense& a) {
 template <class T>
 void add_qr(Catalogue& catalogue) {
   catalogue.add<T>({"orgqr", "geqrf orgqr"}, [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4);
     const auto a = t.dense<T>(m, n, Data::fractions);
     const auto at = t.put<T>(a, t.random.below(3));
     const auto tau = t.room<T>(n);
@@ -52,7 +52,7 @@ void add_qr(Catalogue& catalogue) {
         kMostOfSystems);
   });
   catalogue.add<T>({"ormqr", "geqrf ormqr"}, [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4);
     const auto side = t.side();
     const bool left = side == blas::Side::left;
     const auto transpose = t.flip() ? Transpose::no : Transpose::conjugate;
@@ -76,7 +76,7 @@ void add_qr(Catalogue& catalogue) {
         kMostOfSystems);
   });
   catalogue.add<T>({"larft", "geqrf larft"}, [](Trial& t) {
-    const auto n = t.extent(), m = n + t.random.below(4);
+    const auto n = t.length<T>(), m = n + t.random.below(4);
     const auto at = t.put<T>(t.dense<T>(m, n, Data::fractions), t.random.below(3));
     const auto tau = t.room<T>(n);
     const auto triangle = t.room<T>(n, n);
@@ -117,7 +117,7 @@ void add_reduced_forms(Catalogue& catalogue) {
     catalogue.add<T>(
         multiplies ? CallName{"ormtr", "sytrd ormtr"} : CallName{"orgtr", "sytrd orgtr"},
         [multiplies](Trial& t) {
-          const auto n = t.random.between(2, 9), leading = n + t.random.below(3);
+          const auto n = std::max<std::int64_t>(2, t.length<T>()), leading = n + t.random.below(3);
           const auto uplo = t.uplo();
           const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
           const auto a = reference::symmetric_matrix<T>(half, blas::Symmetry::hermitian,
@@ -142,7 +142,7 @@ void add_reduced_forms(Catalogue& catalogue) {
         });
   }
   catalogue.add<T>({"orgbr", "gebrd orgbr"}, [](Trial& t) {
-    const auto n = t.random.between(2, 9), m = n + t.random.below(4);
+    const auto n = std::max<std::int64_t>(2, t.length<T>()), m = n + t.random.below(4);
     const auto a = t.dense<T>(m, n, Data::fractions);
     const auto at = t.put<T>(a, t.random.below(3));
     const auto d = t.room<R>(n), e = t.room<R>(n - 1);
