@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from case import is_complex
 from command import matrix, vector
 from dense import half, op, triangle, whole
 
@@ -197,7 +198,7 @@ def gels(c):
 
 def reflected(xp, vectors, taus):
     """H_1 H_2 …, H_i = I - tau_i v_i v_i^H"""
-    q = xp.eye(len(vectors[0]), dtype=vectors[0].dtype) if vectors else None
+    q = xp.eye(len(vectors[0]), dtype=vectors[0].dtype)
     for v, tau in zip(vectors, taus):
         q = q - tau * xp.outer(q @ v, v.conj())
     return q
@@ -258,6 +259,8 @@ def q_of_tridiagonal(c, factors, taus):
             v[i:], v[i] = 0, 1
         vectors.append(v)
     taus = list(taus[: n - 1])
+    if not vectors:
+        return c.xp.eye(n)
     return reflected(c.xp, *((vectors, taus) if c.uplo == "lower" else (vectors[::-1], taus[::-1])))
 
 
@@ -305,37 +308,53 @@ def gebrd(c):
 
 
 def orgbr(c):
-    if c.side != "left":
-        raise NotImplementedError("the catalogue makes Q alone")
+    """Q, or P^H; https://www.netlib.org/lapack, zgebrd."""
     a = square(c, c.m)
-    close(c, "Q", c.after("a", a), q_of(c, c.get("a", a), c.get("tau")[: c.n])[:, : c.n], c.m)
-    c.expect("a", a, c.after("a", a))
+    before, after = c.get("a", a), c.after("a", a)
+    if c.side == "left":
+        close(c, "Q", after, q_of(c, before, c.get("tau")[: c.n])[:, : c.n], c.m)
+    else:
+        vectors = []
+        for i in range(c.n - 1):
+            v = c.xp.array(before[i].conj())
+            v[: i + 1], v[i + 1] = 0, 1
+            vectors.append(v)
+        p = reflected(c.xp, vectors, c.get("tau")[: c.n - 1]) if vectors else c.xp.eye(c.n)
+        close(c, "P^H", after[: c.n], p.conj().T, c.n)
+    c.expect("a", a, after)
 
 
 # ---- eigenvalues
 
 
-def pairs(c, a, w, v, wanted, b=None):
+def pairs(c, a, w, v, wanted, b=None, problem="ax_bx"):
+    """Of A x = w B x, A B x = w x or B A x = w x. `v`: none where no vectors are asked for."""
     n = len(a)
     close(c, "eigenvalues", w, wanted, n)
+    if v is None:
+        return
     image = v if b is None else b @ v
-    close(c, "A V - V W", a @ v, image * w[None, :], n, 4)
-    close(c, "vectors are orthonormal", v.conj().T @ image, c.xp.eye(v.shape[1]), n, 4)
+    left = {"ax_bx": lambda: a @ v, "abx": lambda: a @ image, "bax": lambda: b @ (a @ v)}[problem]()
+    close(c, "A V - V W", left, (image if problem == "ax_bx" else v) * w[None, :], n, 4)
+    dual = image if problem != "bax" else c.xp.linalg.solve(b, v)
+    close(c, "vectors are orthonormal", v.conj().T @ dual, c.xp.eye(v.shape[1]), n, 4)
 
 
 def syevd(c):
-    """All of them, and those by index; where there is a matrix b, of A x = w B x."""
-    view, b, count = square(c), None, c.n
+    """All of them, and those by index; where there is a matrix b, of one of three problems."""
+    view, b, count, problem = square(c), None, c.n, c.fields.get("problem", "ax_bx")
     a = whole(c.xp, c.get("a", view), c.uplo, True)
     wanted = c.xp.linalg.eigvalsh(a)
     if c.has("b"):
         b = whole(c.xp, c.get("b", matrix(c.n, c.n, c.ldb)), c.uplo, True)
-        inverse = c.xp.linalg.inv(c.xp.linalg.cholesky(b))
-        wanted = c.xp.linalg.eigvalsh(inverse @ a @ inverse.conj().T)
-    if getattr(c, "range", "all") == "indices":
+        factor = c.xp.linalg.cholesky(b)
+        inverse = c.xp.linalg.inv(factor)
+        like = inverse @ a @ inverse.conj().T if problem == "ax_bx" else factor.conj().T @ a @ factor
+        wanted = c.xp.linalg.eigvalsh(like)
+    if c.fields.get("range") == "indices":
         wanted, count = wanted[c.first - 1 : c.last], c.last - c.first + 1
-    w, v = c.after("w", dtype=c.real_dtype())[:count], c.after("a", view)[:, :count]
-    pairs(c, a, w, v, wanted, b)
+    v = c.after("a", view)[:, :count] if c.vectors == "yes" else None
+    pairs(c, a, c.after("w", dtype=c.real_dtype())[:count], v, wanted, b, problem)
     c.expect("a", view, c.after("a", view)), c.may_change("b", "w"), succeeds(c)
 
 
@@ -348,28 +367,50 @@ def geev(c):
     for value in w[: min(n, 5)]:
         smallest = c.xp.linalg.svd(a - value * c.xp.eye(n), compute_uv=False)[-1]
         c.demand("the smallest singular value of A - w I", smallest, 100 * n * c.epsilon() * n)
-    c.may_change("a", "w"), succeeds(c)
+    if c.has("vr"):
+        v = c.after("vr", matrix(n, n, c.ldvr))
+        if not is_complex(c.dtype):  # of a pair of complex ones the first, its real part before the imaginary one
+            second = (w.imag < 0)[None, :]
+            real, imaginary = c.xp.roll(v, 1, axis=1), c.xp.roll(v, -1, axis=1)
+            v = c.xp.where(second, real - 1j * v, c.xp.where((w.imag > 0)[None, :], v + 1j * imaginary, v))
+        close(c, "A V - V W", a @ v, v * w[None, :], n, 4)
+        close(c, "the lengths of the vectors", c.xp.linalg.norm(v, axis=0), c.xp.ones(n), n, 4)
+    c.may_change("a", "w", "vr"), succeeds(c)
 
 
 # ---- singular values
 
 
 def decomposition(c, a, s, u, v, condition=1):
-    close(c, "singular values", s, c.xp.linalg.svd(a, compute_uv=False)[: len(s)], len(a), condition)
+    """`u`, `v`: none where no vectors are asked for; they may have more columns than there are values."""
+    close(c, "singular values", s, c.xp.linalg.svd(a, compute_uv=False)[: len(s)], max(a.shape), condition)
+    if u is None:
+        return
     unitary(c, "U", u, condition)
     unitary(c, "V", v, condition)
-    close(c, "A V - U S", a @ v, u * s[None, :], len(a), 4 * condition)
+    close(c, "A V - U S", a @ v[:, : len(s)], u[:, : len(s)] * s[None, :], max(a.shape), 4 * condition)
 
 
 def gesvd(c):
-    a, s = c.get("a", square(c, c.m)), c.after("s", dtype=c.real_dtype())[: c.n]
-    u = c.after("u", matrix(c.m, c.n, c.ldu))
-    if c.operation == "solver.gesvd":
+    """By QR iterations: V^H, and either U or what replaces A."""
+    a, s, u, v = c.get("a", square(c, c.m)), c.after("s", dtype=c.real_dtype())[: c.n], None, None
+    if c.columns_u != "none":
+        if c.columns_u == "overwrite":
+            u = c.after("a", square(c, c.m))
+        else:
+            u = c.after("u", matrix(c.m, c.m if c.columns_u == "all" else c.n, c.ldu))
         v = c.after("vt", matrix(c.n, c.n, c.ldvt)).conj().T
-    else:
-        v = c.after("v", matrix(c.n, c.n, c.ldv))
     decomposition(c, a, s, u, v)
-    c.may_change("a", "s", "u", "v", "vt"), succeeds(c)
+    c.expect("a", square(c, c.m), c.after("a", square(c, c.m))), c.may_change("s", "u", "vt"), succeeds(c)
+
+
+def gesvdj(c):
+    k, u, v = min(c.m, c.n), None, None
+    if c.vectors == "yes":
+        full = c.extent == "full"
+        u, v = c.after("u", matrix(c.m, c.m if full else k, c.ldu)), c.after("v", matrix(c.n, c.n if full else k, c.ldv))
+    decomposition(c, c.get("a", square(c, c.m)), c.after("s", dtype=c.real_dtype())[:k], u, v)
+    c.may_change("a", "s", "u", "v"), succeeds(c)
 
 
 def gesvdr(c):
@@ -409,29 +450,29 @@ def syev_batched(c):
     w = c.after("w", dtype=c.real_dtype())
     before, after = (parts_of(c.n, c, "a", c.n, c.lda, after=after) for after in (False, True))
     for i in range(c.batch):
-        a = whole(c.xp, before[i], c.uplo, True)
-        pairs(c, a, w[i * c.n : (i + 1) * c.n], after[i], c.xp.linalg.eigvalsh(a))
+        a, v = whole(c.xp, before[i], c.uplo, True), after[i] if c.vectors == "yes" else None
+        pairs(c, a, w[i * c.n : (i + 1) * c.n], v, c.xp.linalg.eigvalsh(a))
     c.expect("info", vector(c.batch), 0, dtype="i32"), c.may_change("a", "w")
 
 
 def gesvd_batched(c):
-    """gesvdj makes all of U; by way of A^H A, gesvda loses half of the digits of the small ones."""
+    """gesvdj makes all of U and V; by way of A^H A, gesvda loses half of the digits of the small ones."""
     jacobi = c.operation == "solver.gesvdj_batched"
-    rank, condition = (c.n, 1) if jacobi else (c.rank, 100)
-    s = c.after("s", dtype=c.real_dtype())
-    of_u = parts_of(c.m if jacobi else rank, c, "u", c.m, c.ldu, after=True)
-    of_v = parts_of(rank, c, "v", c.n, c.ldv, after=True)
+    rank, condition = (min(c.m, c.n), 1) if jacobi else (c.rank, 100)
+    s, of_u, of_v = c.after("s", dtype=c.real_dtype()), [None] * c.batch, [None] * c.batch
+    if c.vectors == "yes":
+        of_u = parts_of(c.m if jacobi else rank, c, "u", c.m, c.ldu, after=True)
+        of_v = parts_of(c.n if jacobi else rank, c, "v", c.n, c.ldv, after=True)
     for i, a in enumerate(parts_of(c.n, c, "a", c.m, c.lda)):
-        unitary(c, "all of U", of_u[i], condition)
-        decomposition(c, a, s[i * rank : (i + 1) * rank], of_u[i][:, :rank], of_v[i], condition)
+        decomposition(c, a, s[i * rank : (i + 1) * rank], of_u[i], of_v[i], condition)
     c.expect("info", vector(c.batch), 0, dtype="i32"), c.may_change("a", "s", "u", "v")
 
 
 ORACLES = {one.__name__: one for one in (
     potrf, potrs, potri, trtri, lauum, getrf, getrs, laswp, sytrf, sytrs, sytri, gesv, gels, geqrf, orgqr, ormqr, larft, sytrd,
-    orgtr, ormtr, gebrd, orgbr, syevd, geev, gesvd, gesvdr, potrf_batched, potrs_batched, syev_batched)}
+    orgtr, ormtr, gebrd, orgbr, syevd, geev, gesvd, gesvdj, gesvdr, potrf_batched, potrs_batched, syev_batched)}
 ORACLES |= {name: syevd for name in ("syevj", "syevdx", "sygvd", "sygvj", "sygvdx")}
-ORACLES |= {"gesvdj": gesvd, "gesvdp": gesvd, "syevj_batched": syev_batched, "gesvdj_batched": gesvd_batched,
+ORACLES |= {"gesvdp": gesvdj, "syevj_batched": syev_batched, "gesvdj_batched": gesvd_batched,
             "gesvda_batched": gesvd_batched}
 
 #: what iterates, and refuses a matrix with an element that is not finite

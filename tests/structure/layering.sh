@@ -18,7 +18,7 @@
 #                              lib/collective/ engine/collective_half.hpp and engine/cuda/peer_memory.hpp beside it, kernels
 #                              engine/cuda/launch.hpp and launch.cuh, everything else nothing; but code that looks at
 #                              products may include engine/product_*.hpp, cpu/await.hpp, cpu/spoil.hpp and cuda/stored.cuh.
-#                              Neither tower includes anything of it (tests, samples.cpp and catalogue.cpp are free)
+#                              Neither tower includes anything of it (tests, samples.cpp, catalogue.cpp and catalogue.hpp are free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/keeper/                src/common/ and MPI
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
@@ -42,7 +42,7 @@ violations=0
 
 # "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include of the tree, looked for once
 all=$(grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
-  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude=test.cpp --exclude=samples.cpp --exclude=catalogue.cpp include src apps tests/torture |
+  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude=test.cpp --exclude=samples.cpp --exclude=catalogue.cpp --exclude=catalogue.hpp include src apps tests/torture |
   sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/')
 
 # includes FOLDER: those below it

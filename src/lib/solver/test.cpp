@@ -125,54 +125,6 @@ TYPED_TEST(SolverOps, AMatrixThatIsNotDefiniteIsANumericFailure) {
   EXPECT_TRUE(device().take_error().ok());
 }
 
-TYPED_TEST(SolverOps, EigenvaluesAndVectorsOfAHermitianMatrix) {
-  using T = TypeParam;
-  using Real = RealOf<T>;
-  for (const std::int64_t n : {0, 1, 2, 5, 33}) {
-    for (const auto uplo : {Uplo::lower, Uplo::upper}) {
-      for (const auto vectors : {Vectors::no, Vectors::yes}) {
-        SCOPED_TRACE(::testing::Message() << n << " " << static_cast<int>(uplo));
-        const auto matrix = product(exact_factor<T>(n, n + 2, 32), uplo);
-        const auto full = [&](std::int64_t i, std::int64_t j) {
-          return (i >= j) == (uplo == Uplo::lower) || i == j ? matrix(i, j)
-                                                             : conjugate(matrix(j, i));
-        };
-        const auto a = put(matrix.element);
-        const auto w = device().template alloc<Real>(n);
-        const MatrixRef on_device(a, n, n, matrix.lda);
-        EXPECT_EQ(device().solver().syevd(vectors, uplo, on_device, w).get(), 0);
-        const auto value = device().download(w);
-        double norm = 0, trace = 0, sum = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-          trace += std::real(full(i, i));
-          sum += value[static_cast<std::size_t>(i)];
-          double row = 0;
-          for (std::int64_t j = 0; j < n; ++j) row += std::abs(full(i, j));
-          norm = std::max(norm, row);
-          if (i > 0) {
-            EXPECT_LE(value[static_cast<std::size_t>(i - 1)], value[static_cast<std::size_t>(i)]);
-          }
-        }
-        const double slack = 40 * std::sqrt(static_cast<double>(n) + 1) *
-                             static_cast<double>(std::numeric_limits<Real>::epsilon()) * norm;
-        EXPECT_NEAR(sum, trace, slack * static_cast<double>(n));
-        if (vectors == Vectors::no) continue;
-        Square<T> v{n, matrix.lda, device().download(a)};
-        for (std::int64_t k = 0; k < n; ++k) {  // A v = w v, and v is of length 1
-          double length = 0;
-          for (std::int64_t i = 0; i < n; ++i) {
-            T image{};
-            for (std::int64_t j = 0; j < n; ++j) image += full(i, j) * v(j, k);
-            EXPECT_LE(std::abs(image - value[static_cast<std::size_t>(k)] * v(i, k)), slack);
-            length += std::norm(v(i, k));
-          }
-          EXPECT_NEAR(length, 1, 40 * static_cast<double>(std::numeric_limits<Real>::epsilon()));
-        }
-      }
-    }
-  }
-}
-
 TEST_F(BadArguments, OfTheSolver) {
   const auto cell = device().submitter().result_cell(sizeof(std::int32_t)).take();
   const solver::Potrf good{DType::f64, Uplo::lower, OnFailure::error, 4, 4, x, cell.where};

@@ -1,4 +1,4 @@
-#include "catalogue/catalogue.hpp"
+#include "lib/solver/common/catalogue.hpp"
 
 // Linear systems. Factors are judged by residuals, in the units of LAPACK's own tests.
 
@@ -32,34 +32,6 @@ template <class T>
 Dense sides(Trial& t, std::int64_t n) {
   return t.varied<T>(n, t.random.between(1, 5));
 }
-/// A half of it, with fillers elsewhere.
-template <class T>
-MatrixRef<GpuRef<T>> put_half(Trial& t, const Dense& a, Uplo uplo, std::int64_t leading) {
-  const reference::Stored half{blas::Storage::full, uplo, a.rows, 0, leading};
-  return {t.put<T>(half.spread(a)), a.rows, a.columns, leading};
-}
-
-/// Nothing is written beside a half, nor its diagonal where that is not stored.
-template <class T>
-void demand_rest(Trial& t, const MatrixRef<GpuRef<T>>& at, Uplo uplo, bool unit = false) {
-  t.demand(
-      "elements that were written beside the half",
-      [&t, at, uplo, unit] {
-        const reference::Stored half{blas::Storage::full, uplo, at.rows, 0, at.leading};
-        const auto memory = t.got(at.buffer);
-        double written = 0;
-        for (std::int64_t j = 0; j < at.columns; ++j) {
-          for (std::int64_t i = 0; i < at.leading; ++i) {
-            if (i < at.rows && half.has(i, j) && !(unit && i == j)) continue;
-            const auto is = memory[static_cast<std::size_t>(j * at.leading + i)];
-            written += is == reference::kFiller<Wide> ? 0 : 1;
-          }
-        }
-        return written;
-      },
-      0);
-}
-
 template <class T>
 void demand_solution(Trial& t, const Dense& a, const MatrixRef<GpuRef<T>>& x, const Dense& b) {
   t.demand(
@@ -113,13 +85,14 @@ void add_definite(Catalogue& catalogue) {
     demand_rest<T>(t, at, uplo);
   });
   catalogue.add<T>({"potrs_batched", "potrf_batched potrs_batched"}, [](Trial& t) {
-    const auto n = t.length<T>();
+    const auto n = t.length<T>(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
     std::vector<MatrixRef<GpuRef<T>>> a, b;
     for (int i = 0; i < 3; ++i) {
       const auto one = reference::definite_matrix<T>(n, t.random.next());
       const auto right = t.dense<T>(n, 1);
-      a.push_back(put_half<T>(t, one, uplo, n)), b.push_back(t.put<T>(right, 0));
+      a.push_back(put_half<T>(t, one, uplo, leading)), b.push_back(t.put<T>(right, leading - n));
+      demand_gaps<T>(t, a.back()), demand_gaps<T>(t, b.back());
       demand_solution<T>(t, one, b.back(), right);
     }
     const auto info = t.put_values(std::vector<std::int32_t>(3, -1));
@@ -192,17 +165,49 @@ void add_general_systems(Catalogue& catalogue) {
     }
     demand_solution<T>(t, reference::op(a, transpose), x, b);
   });
+  catalogue.add<T>("getrf", [](Trial& t) {  // of any shape
+    const auto m = t.length<T>(), n = t.length<T>();
+    const auto a = t.dense<T>(m, n, Data::fractions);
+    const auto at = t.put<T>(a, t.random.below(3));
+    const auto pivots = t.room<Pivot>(std::min(m, n));
+    t.call(t.device().solver().template getrf<T>(at, pivots));
+    demand_gaps<T>(t, at);
+    t.demand(
+        "L U - P A",
+        [&t, a, at, pivots] {
+          const auto both = t.got(at);
+          const auto k = std::min(a.rows, a.columns);
+          auto exchanged = a;
+          const auto rows = t.got(pivots);
+          for (std::int64_t i = 0; i < k; ++i) {
+            const auto other =
+                static_cast<std::int64_t>(rows[static_cast<std::size_t>(i)].real()) - 1;
+            if (other < i || other >= a.rows) return 1e9;
+            for (std::int64_t j = 0; j < a.columns; ++j)
+              std::swap(exchanged(i, j), exchanged(other, j));
+          }
+          const auto product = reference::triangle(both, Uplo::lower, a.rows, k, true) *
+                               reference::triangle(both, Uplo::upper, k, a.columns);
+          return reference::ratio<T>(product - exchanged, std::max(a.rows, a.columns),
+                                     reference::norm(a));
+        },
+        kMostOfSystems);
+  });
   catalogue.add<T>("laswp", [](Trial& t) {
     const auto m = t.length<T>(), n = t.length<T>(), first = t.random.between(1, m),
                last = t.random.between(first, m);
     auto a = t.dense<T>(m, n);
     std::vector<Pivot> pivots;
-    for (std::int64_t i = 0; i < m; ++i) pivots.push_back(t.random.between(1, m));
+    // Those outside of the matrix exchange nothing.
+    for (std::int64_t i = 0; i < m; ++i) pivots.push_back(t.random.between(0, m + 1));
     const auto at = t.put<T>(a, t.random.below(3));
-    t.call(t.device().solver().template laswp<T>(at, first, last, t.put_values(pivots)));
-    for (auto i = first - 1; i < last; ++i) {
-      for (std::int64_t j = 0; j < n; ++j)
-        std::swap(a(i, j), a(pivots[static_cast<std::size_t>(i)] - 1, j));
+    const auto order = t.flip() ? solver::Order::forward : solver::Order::backward;
+    t.call(t.device().solver().template laswp<T>(at, first, last, t.put_values(pivots), order));
+    for (auto step = first - 1; step < last; ++step) {
+      const auto i = order == solver::Order::forward ? step : last + first - 2 - step;
+      const auto other = pivots[static_cast<std::size_t>(i)] - 1;
+      for (std::int64_t j = 0; j < n && other >= 0 && other < m; ++j)
+        std::swap(a(i, j), a(other, j));
     }
     t.expect(at, a);
   });

@@ -10,28 +10,6 @@ template <class T>
 class SolverLinear : public Typed<T> {};
 TYPED_TEST_SUITE(SolverLinear, Numbers);
 
-TYPED_TEST(SolverLinear, LUOfAnyShape) {
-  using T = TypeParam;
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{21, 9}, {9, 21}, {40, 40}}) {
-    const auto k = std::min(m, n);
-    const auto a = random_matrix<T>(m, n, 5, Data::fractions);
-    const auto factors = put_matrix<T>(a, m + 1);
-    const auto pivots = device().alloc<std::int64_t>(k);
-    EXPECT_EQ(device().solver().getrf(factors, pivots).get(), 0);
-    auto exchanged = a;
-    const auto rows = device().download(pivots);
-    for (std::int64_t i = 0; i < k; ++i) {
-      const auto other = rows[static_cast<std::size_t>(i)] - 1;
-      ASSERT_GE(other, i);
-      ASSERT_LT(other, m);
-      for (std::int64_t j = 0; j < n; ++j) std::swap(exchanged(i, j), exchanged(other, j));
-    }
-    const auto both = fetched<T>(factors);
-    const auto l = triangle(both, Uplo::lower, m, k, true), u = triangle(both, Uplo::upper, k, n);
-    EXPECT_LE(ratio<T>(l * u - exchanged, std::max(m, n), norm(a)), kMostOfSystems);
-  }
-}
-
 /// Whatever the algorithm, these are integers on the way.
 TYPED_TEST(SolverLinear, FactorsAndInversesOfIntegersAreExact) {
   using T = TypeParam;

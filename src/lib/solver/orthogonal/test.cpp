@@ -10,11 +10,6 @@ template <class T>
 class SolverOrthogonal : public Typed<T> {};
 TYPED_TEST_SUITE(SolverOrthogonal, Numbers);
 
-struct Shape {
-  std::int64_t m, n;
-};
-constexpr Shape kShapes[] = {{1, 1}, {7, 7}, {40, 13}, {13, 40}, {70, 70}};
-
 /// ormqr or unmqr, orgqr or ungqr: each type has its own.
 template <class T>
 Future<void> multiply(Side side, Transpose transpose, const MatrixRef<GpuRef<T>>& a,
@@ -24,70 +19,6 @@ Future<void> multiply(Side side, Transpose transpose, const MatrixRef<GpuRef<T>>
   } else {
     return device().solver().ormqr(side, transpose, a, tau, c);
   }
-}
-template <class T>
-Future<void> make(const MatrixRef<GpuRef<T>>& a, std::int64_t k, const GpuRef<T>& tau) {
-  if constexpr (ComplexElement<T>) {
-    return device().solver().ungqr(a, k, tau);
-  } else {
-    return device().solver().orgqr(a, k, tau);
-  }
-}
-
-TYPED_TEST(SolverOrthogonal, QTimesRIsTheMatrix) {
-  using T = TypeParam;
-  for (const auto [m, n] : kShapes) {
-    SCOPED_TRACE(::testing::Message() << m << " x " << n);
-    const auto k = std::min(m, n);
-    const auto a = random_matrix<T>(m, n, 1, Data::fractions);
-    const auto factors = put_matrix<T>(a, m + 2);
-    const auto tau = device().template alloc<T>(k);
-    device().solver().geqrf(factors, tau);
-    EXPECT_TRUE(gaps_untouched(factors));
-    const auto both = fetched<T>(factors);
-    const auto r = triangle(both, Uplo::upper, k, n);
-
-    const MatrixRef<GpuRef<T>> reflectors(factors.buffer, m, k, m + 2);
-    const auto whole = put_matrix<T>(identity(m), m + 1);  // the whole of Q, by its product
-    multiply(Side::left, Transpose::no, reflectors, tau, whole);
-    const auto q = fetched<T>(whole);
-    EXPECT_TRUE(gaps_untouched(whole));
-    EXPECT_LE(orthonormality<T>(q), kMostOfSystems);
-    EXPECT_LE(ratio<T>(q * triangle(both, Uplo::upper, m, n) - a, std::max(m, n), norm(a)),
-              kMostOfSystems);
-    for (const auto side : {Side::left, Side::right}) {
-      for (const auto transpose : {Transpose::no, Transpose::conjugate}) {
-        const auto c = side == Side::left ? random_matrix<T>(m, 5, 2, Data::fractions)
-                                          : random_matrix<T>(5, m, 2, Data::fractions);
-        const auto product = put_matrix<T>(c, c.rows + 3);
-        multiply(side, transpose, reflectors, tau, product);
-        const auto expected = side == Side::left ? op(q, transpose) * c : c * op(q, transpose);
-        EXPECT_LE(ratio<T>(fetched<T>(product) - expected, m, norm(c)), kMostOfSystems);
-        EXPECT_TRUE(gaps_untouched(product));
-      }
-    }
-
-    make(reflectors, k, tau);
-    const auto columns = fetched<T>(reflectors);
-    EXPECT_LE(orthonormality<T>(columns), kMostOfSystems);
-    EXPECT_LE(ratio<T>(columns * r - a, std::max(m, n), norm(a)), kMostOfSystems);
-  }
-}
-
-TYPED_TEST(SolverOrthogonal, MoreColumnsOfQThanReflectors) {
-  using T = TypeParam;
-  constexpr std::int64_t m = 12, k = 4;
-  const auto a = random_matrix<T>(m, m, 3, Data::fractions);
-  const auto factors = put_matrix<T>(a, m);
-  const auto tau = device().template alloc<T>(k);
-  device().solver().geqrf(MatrixRef<GpuRef<T>>(factors.buffer, m, k), tau);
-  const auto r = triangle(fetched<T>(factors), Uplo::upper, m, k);
-  make(factors, k, tau);
-  const auto q = fetched<T>(factors);
-  EXPECT_LE(orthonormality<T>(q), kMostOfSystems);
-  Dense first{m, k};
-  std::copy_n(a.element.begin(), m * k, first.element.begin());
-  EXPECT_LE(ratio<T>(q * r - first, m, norm(a)), kMostOfSystems);
 }
 
 TYPED_TEST(SolverOrthogonal, TheTransposeOfARealQIsItsConjugate) {

@@ -11,15 +11,6 @@ template <class T>
 class SolverSvd : public Typed<T> {};
 TYPED_TEST_SUITE(SolverSvd, Numbers);
 
-struct SvdShape {
-  std::int64_t m, n;
-};
-constexpr SvdShape kTall[] = {{1, 1}, {7, 7}, {40, 13}, {50, 50}};
-constexpr SvdShape kAny[] = {{1, 1}, {7, 7}, {40, 13}, {13, 40}};
-
-template <class T>
-using SvdMatrix = MatrixRef<GpuRef<T>>;
-
 template <class Real>
 Dense fetched_diagonal(const GpuRef<Real>& s, std::int64_t rows, std::int64_t columns) {
   const auto values = device().download(s);
@@ -31,88 +22,8 @@ Dense fetched_diagonal(const GpuRef<Real>& s, std::int64_t rows, std::int64_t co
   }
   return a;
 }
-/// A = U S V^H, U and V orthonormal.
-template <class T>
-void expect_decomposition(const Dense& a, const Dense& u, const Dense& s, const Dense& vh) {
-  EXPECT_LE(ratio<T>(u * s * vh - a, std::max(a.rows, a.columns), norm(a)), kMostOfSingularValues);
-  EXPECT_LE(orthonormality<T>(u), kMostOfSingularValues);
-  EXPECT_LE(orthonormality<T>(op(vh, Transpose::conjugate)), kMostOfSingularValues);
-}
-/// Compares two computations of the same values.
-template <class T>
-void expect_same_values(const GpuRef<RealOf<T>>& some, const GpuRef<RealOf<T>>& others,
-                        const Dense& a) {
-  const auto left = device().download(some), right = device().download(others);
-  const double slack = 2 * kMostOfSingularValues *
-                       static_cast<double>(std::max(a.rows, a.columns)) * norm(a) *
-                       static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
-  for (std::size_t i = 0; i < left.size(); ++i) EXPECT_NEAR(left[i], right[i], slack);
-}
 Dense adjoint(const Dense& v) {
   return op(v, Transpose::conjugate);
-}
-
-TYPED_TEST(SolverSvd, ByQRIterations) {
-  using T = TypeParam;
-  auto solver = device().solver();
-  for (const auto [m, n] : kTall) {
-    const auto a = random_matrix<T>(m, n, 1, Data::fractions);
-    const auto alone = device().alloc<RealOf<T>>(n);
-    EXPECT_EQ(solver.gesvd(put_matrix<T>(a, m + 1), alone).get(), 0);
-    for (const auto columns : {Columns::some, Columns::all}) {
-      SCOPED_TRACE(::testing::Message() << m << " x " << n << " " << static_cast<int>(columns));
-      const auto count = columns == Columns::all ? m : n;
-      const auto s = device().alloc<RealOf<T>>(n);
-      const auto u = put_matrix<T>(Dense{m, count}, m + 2), vt = put_matrix<T>(Dense{n, n}, n + 3);
-      EXPECT_EQ(solver.gesvd(columns, columns, put_matrix<T>(a, m + 1), s, u, vt).get(), 0);
-      expect_decomposition<T>(a, fetched<T>(u), fetched_diagonal(s, count, n), fetched<T>(vt));
-      EXPECT_TRUE(gaps_untouched(u));
-      EXPECT_TRUE(gaps_untouched(vt));
-      expect_same_values<T>(s, alone, a);
-    }
-    const auto s = device().alloc<RealOf<T>>(n);
-    const auto in_place = put_matrix<T>(a, m + 1), vt = put_matrix<T>(Dense{n, n}, n);
-    EXPECT_EQ(
-        solver.gesvd(Columns::overwrite, Columns::some, in_place, s, SvdMatrix<T>(), vt).get(), 0);
-    expect_decomposition<T>(a, fetched<T>(in_place), fetched_diagonal(s, n, n), fetched<T>(vt));
-    EXPECT_TRUE(gaps_untouched(in_place));
-  }
-}
-
-TYPED_TEST(SolverSvd, ByJacobiAndByPolarDecomposition) {
-  using T = TypeParam;
-  auto solver = device().solver();
-  for (const auto [m, n] : kAny) {
-    const auto k = std::min(m, n);
-    const auto a = random_matrix<T>(m, n, 2, Data::fractions);
-    for (const auto extent : {Extent::economy, Extent::full}) {
-      SCOPED_TRACE(::testing::Message() << m << " x " << n << " " << static_cast<int>(extent));
-      const bool full = extent == Extent::full;
-      const auto columns_u = full ? m : k, columns_v = full ? n : k;
-      const auto s = device().alloc<RealOf<T>>(k), again = device().alloc<RealOf<T>>(k);
-      const auto u = put_matrix<T>(Dense{m, columns_u}, m + 2),
-                 v = put_matrix<T>(Dense{n, columns_v}, n + 3);
-      const auto swept = solver.gesvdj(extent, put_matrix<T>(a, m + 1), s, u, v).get();
-      EXPECT_EQ(swept.info, 0);
-      EXPECT_GE(swept.sweeps, 0);
-      expect_decomposition<T>(a, fetched<T>(u), fetched_diagonal(s, columns_u, columns_v),
-                              adjoint(fetched<T>(v)));
-      EXPECT_TRUE(gaps_untouched(u));
-      EXPECT_TRUE(gaps_untouched(v));
-      const auto polar = solver.gesvdp(extent, put_matrix<T>(a, m + 1), again, u, v).get();
-      EXPECT_EQ(polar.info, 0);
-      EXPECT_GE(polar.error, 0);
-      expect_decomposition<T>(a, fetched<T>(u), fetched_diagonal(again, columns_u, columns_v),
-                              adjoint(fetched<T>(v)));
-      expect_same_values<T>(s, again, a);
-    }
-    const auto s = device().alloc<RealOf<T>>(k), again = device().alloc<RealOf<T>>(k);
-    const auto b = put_matrix<T>(a, m), c = put_matrix<T>(a, m);
-    EXPECT_EQ(solver.gesvdj(Extent::economy, b, s, SvdMatrix<T>(), SvdMatrix<T>()).get().info, 0);
-    EXPECT_EQ(solver.gesvdp(Extent::economy, c, again, SvdMatrix<T>(), SvdMatrix<T>()).get().info,
-              0);
-    expect_same_values<T>(s, again, a);
-  }
 }
 
 /// For a matrix whose values fall off quickly, as the method wants it.
