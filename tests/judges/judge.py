@@ -29,7 +29,8 @@ def arguments():
     parser.add_argument("--judge", choices=list(JUDGED_BY), default="numpy")
     parser.add_argument("--library", action="append", choices=[*LIBRARIES, "dnn"],
                         help="only this one; may be repeated")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each call comes up (3; of the catalogue 4 times as often)")
+    parser.add_argument("--rounds", type=int, default=3,
+                        help="how often each call comes up (3); those of the catalogue 4 times as often")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--idle", action="store_true",
                         help="judge as though no call had done anything: each operation must be found wrong")

@@ -72,7 +72,7 @@ void Observer::read(const Operand& range, std::byte* to) {
       return;
     }
   }
-  const auto& memory = staging(range.bytes);
+  auto& memory = staging(range.bytes);
   detail::submit(device_.submitter(),
                  memory::Copy{DType::u8, range, memory.operand(0, range.bytes)})
       .get();
@@ -81,7 +81,7 @@ void Observer::read(const Operand& range, std::byte* to) {
 
 void Observer::write(const Operand& range, const std::byte* from) {
   auto& memory = staging(range.bytes);
-  std::memcpy(const_cast<std::uint8_t*>(memory.data()), from, range.bytes);
+  std::memcpy(memory.data(), from, range.bytes);
   detail::submit(device_.submitter(),
                  memory::Copy{DType::u8, memory.operand(0, range.bytes), range})
       .get();
@@ -106,7 +106,7 @@ void Observer::disturb(const detail::CommandView& command) {
   for (const auto& part : command.tail) disturb_one(part.range, part.access);
 }
 
-const PinnedBuffer<std::uint8_t>& Observer::staging(std::size_t bytes) {
+PinnedBuffer<std::uint8_t>& Observer::staging(std::size_t bytes) {
   if (staging_.empty() || staging_.back().size() < bytes)
     staging_.push_back(device_.pinned<std::uint8_t>(std::max(bytes, std::size_t{1} << 16)));
   return staging_.back();

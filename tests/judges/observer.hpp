@@ -56,7 +56,7 @@ class Observer final : public detail::Submitter {
   void read(const Operand& range, std::byte* to);
   void write(const Operand& range, const std::byte* from);
   void disturb(const detail::CommandView& command);
-  const PinnedBuffer<std::uint8_t>& staging(std::size_t bytes);
+  PinnedBuffer<std::uint8_t>& staging(std::size_t bytes);
 
   Device device_;
   Unusual unusual_;
