@@ -130,6 +130,11 @@ class Trial {
   Dense varied(std::int64_t rows, std::int64_t columns) {
     return dense<T>(rows, columns, data<T>());
   }
+  /// For a call that draws lengths of its own: whether they are to be wide.
+  bool varies_widely() {
+    varies_ = true;
+    return wide_;
+  }
   /// True once the call has drawn a length.
   [[nodiscard]] bool varies() const { return varies_; }
   /// The values, or NaN in place of all of them where the factor is 0: an operation must not read
@@ -203,12 +208,12 @@ class Trial {
   /// calls are over.
   std::shared_ptr<const bool> call_or_refuse(const Future<void>& future, bool has_to);
   /// `terms`: how many roundings there are of sums of about `scale`; 0: none, unless the call
-  /// varies. Sums of narrow elements of a call that varies are rounded once.
+  /// varies. Sums of narrow elements, of drawn lengths, are rounded once.
   template <class T>
   void expect(const GpuRef<T>& buffer, std::vector<Wide> expected, double terms = 0,
               double scale = 1) {
     check([this, buffer, expected = std::move(expected), terms, scale] {
-      if (NarrowElement<T> && varies_ && wide_)
+      if (NarrowElement<T> && terms_ > 0)
         return difference(got(buffer), expected, 16 * (terms_ + 2) * 0x1p-23 * scale,
                           (terms + 2) * epsilon<T>());
       const bool rounded = varies_ && data<T>() == Data::fractions;

@@ -55,24 +55,20 @@ Dense dominant(std::int64_t n, Kind kind, std::uint64_t seed) {
   return a;
 }
 
-/// What stands in the half of a matrix that does not count.
-enum class Other { absent, filled };
-
-/// A matrix in CSR form: what is not zero, and the diagonal. Of a half only that, or all with
-/// fillers in the other one.
+/// A matrix in CSR form: what of it counts and is not zero, and the diagonal.
 template <class T, class I>
 struct Stored {
   std::vector<I> row_begin{0}, column;
   std::vector<Wide> value;
 
-  Stored(const Dense& a, View view, Other other = Other::absent) {
+  Stored(const Dense& a, View view) {
     for (std::int64_t i = 0; i < a.rows; ++i) {
       for (std::int64_t j = 0; j < a.columns; ++j) {
         if (a(i, j) == Wide(0) && i != j) continue;
         const bool counts = view == View::full || (view == View::lower ? j <= i : j >= i);
-        if (!counts && other == Other::absent) continue;
+        if (!counts) continue;
         column.push_back(static_cast<I>(j));
-        value.push_back(counts ? a(i, j) : kFiller<Wide>);
+        value.push_back(a(i, j));
       }
       row_begin.push_back(static_cast<I>(column.size()));
     }

@@ -25,9 +25,8 @@
 ///      "arrays": {"a": {"offset": 0, "count": 12, "rows": 3, "columns": 4, "leading": 3}, …},
 ///      "alpha": [2.0, 0.0], "transpose": "yes"}
 ///
-/// `offset` is in bytes of the file of operands, `count` in elements. A vector has "length" and
-/// "increment", a matrix "rows", "columns" and "leading", a list of matrices "batch" and "stride"
-/// beside them. Factors are pairs, real and imaginary.
+/// `offset` is in bytes of the file of operands, `count` in elements. A matrix has "rows",
+/// "columns" and "leading". Factors are pairs, real and imaginary.
 namespace troupe::judge {
 
 class Call {
@@ -54,7 +53,6 @@ class Call {
     return choice<blas::Transpose>(name, {"no", "yes", "conjugate"});
   }
   [[nodiscard]] blas::Uplo uplo() const { return choice<blas::Uplo>("uplo", {"lower", "upper"}); }
-  [[nodiscard]] blas::Side side() const { return choice<blas::Side>("side", {"left", "right"}); }
   [[nodiscard]] blas::Diagonal diagonal() const {
     return choice<blas::Diagonal>("diagonal", {"stored", "unit"});
   }
@@ -82,22 +80,8 @@ class Call {
     return ref;
   }
   template <class T>
-  VectorRef<GpuRef<T>> vector(std::string_view name) {
-    return {buffer<T>(name), of(name, "length"), of(name, "increment")};
-  }
-  template <class T>
   MatrixRef<GpuRef<T>> matrix(std::string_view name) {
     return {buffer<T>(name), of(name, "rows"), of(name, "columns"), of(name, "leading")};
-  }
-  template <class T>
-  std::vector<MatrixRef<GpuRef<T>>> matrices(std::string_view name) {
-    const auto all = buffer<T>(name);
-    const auto rows = of(name, "rows"), columns = of(name, "columns"),
-               leading = of(name, "leading"), stride = of(name, "stride");
-    std::vector<MatrixRef<GpuRef<T>>> list;
-    for (std::int64_t i = 0; i < of(name, "batch"); ++i)
-      list.push_back({all.slice(i * stride, stride), rows, columns, leading});
-    return list;
   }
   /// What a call has answered becomes the only element of an array, which no buffer stands for.
   template <class T>
@@ -147,11 +131,9 @@ auto calls_of(Runs& runs, Library) {
 using test::reference::for_numbers;
 using test::reference::for_types;
 
-void add_transforms(Runs& runs);
 void add_random(Runs& runs);
 void add_primitives(Runs& runs);
 void add_sparse(Runs& runs);
-void add_direct(Runs& runs);
 void add_tensors(Runs& runs);
 void add_dnn(Runs& runs);
 void add_dnn_layers(Runs& runs);

@@ -90,8 +90,7 @@ class Case:
     """`judge`: numpy or cupy, which computes what is expected, in double precision."""
 
     may_lack = False  # whether the cuda engine may answer that its library does not have the case
-    unusual = ()  # numbers of which one may stand in each array, so that results are not finite; also draws extents of 0
-    refused = ""  # the kind of error that must be the answer
+    unusual = ()  # numbers of which one may stand in each array, so that results are not finite
 
     def __init__(self, judge, random, operation, call, dtype, **arguments):
         self.xp, self.random = judge, random
@@ -127,22 +126,12 @@ class Case:
         dtype = dtype or self.dtype
         self.arrays[name] = (narrow(values, dtype), dtype, spec)
 
-    def extents(self, count):
-        """Of matrices and vectors."""
-        return [int(n) for n in self.random.choice(([0, 0, 3] if self.unusual else []) + [1, 2, 5, 16, 33, 64, 100], count)]
-
     def disturb(self, name, i=0):
         """Puts one of the unusual numbers somewhere into the vector or matrix, or none."""
         view = self.view(name, self.arrays[name][0], i)
         if self.unusual and view.size and self.random.integers(2):
             place = tuple(int(self.random.integers(extent)) for extent in view.shape)
             view[place] = narrow(np.array(self.random.choice(self.unusual)), self.arrays[name][1])
-
-    def vector(self, name, n, either_sign=True, dtype=None):
-        steps = [1, 1, 2, 3] + ([-1, -2] if either_sign else [])
-        step = int(self.random.choice(steps))
-        self.add(name, self.numbers((n - 1) * abs(step) + 1 + 3 if n else 3, dtype), dtype, length=n, increment=step)
-        self.disturb(name)
 
     def matrix(self, name, rows, columns, values=None, dtype=None, leading=None):
         leading = leading or rows + int(self.random.choice([0, 0, 1, 4]))
@@ -152,17 +141,6 @@ class Case:
             stored = self.arrays[name][0]
             self.view(name, stored)[...] = narrow(values, dtype or self.dtype)
         self.disturb(name)
-
-    def matrices(self, name, batch, rows, columns, values=None):
-        """A list of matrices, some elements apart."""
-        leading = max(1, rows + int(self.random.integers(0, 3)))
-        stride = leading * columns + int(self.random.integers(0, 4))
-        self.add(name, self.numbers(stride * batch), rows=rows, columns=columns, leading=leading, batch=batch,
-                 stride=stride)
-        if values is not None:
-            for i in range(batch):
-                self.view(name, self.arrays[name][0], i)[...] = narrow(values[i], self.dtype)
-        self.disturb(name, int(self.random.integers(batch)))
 
     def view(self, name, flat, i=0):
         """The vector or matrix that lies in a flat array; of a list the i-th."""
@@ -207,8 +185,6 @@ class Case:
 
     def faults(self):
         """What is wrong with the answer, and with what the arrays hold now; `self.results` are those, stored."""
-        if self.refused:
-            return [] if self.answer.startswith(self.refused) else [f"{self.answer}: not {self.refused}"]
         if self.answer != "ok":
             return [self.answer]
         wrong = []

@@ -7,10 +7,6 @@ def op(matrix, transpose):
     return {"no": matrix, "yes": matrix.T, "conjugate": matrix.conj().T}[transpose]
 
 
-def shapes(random, count):
-    return [int(n) for n in random.choice([1, 2, 5, 16, 33, 64, 100], count)]
-
-
 def half(xp, n, uplo):
     """The mask of a triangle."""
     ones = xp.ones((n, n), bool)
@@ -50,17 +46,3 @@ def from_band(xp, a, rows, columns, below, above):
         for i in range(max(0, j - above), min(rows, j + below + 1)):
             full[i, j] = a[above + i - j, j]
     return full
-
-
-def real_diagonal(case, name):
-    """Of Hermitian matrices the imaginary parts there are nobody's."""
-    view = case.view(name, case.arrays[name][0])
-    for i in range(min(view.shape)):
-        view[i, i] = view[i, i].real
-
-
-def strong_diagonal(case, name, i=0):
-    """So that systems are well conditioned."""
-    view = case.view(name, case.arrays[name][0], i)
-    for k in range(min(view.shape)):
-        view[k, k] = 2 + len(view) / 4

@@ -18,10 +18,9 @@ namespace {
 const Runs& runs_of(const std::string& library) {
   static const auto all = [] {
     std::map<std::string, Runs> made;
-    for (auto* add : {add_transforms, add_random}) add(made["dense"]);
+    add_random(made["dense"]);
     add_primitives(made["primitives"]);
     add_sparse(made["sparse"]);
-    add_direct(made["direct"]);
     add_tensors(made["tensor"]);
     add_dnn(made["dnn"]);
     add_dnn_layers(made["dnn"]);

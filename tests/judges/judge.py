@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 #: whose calls are the catalogue's
-OBSERVED = ["blas", "solver"]
+OBSERVED = ["blas", "direct", "fft", "solver"]
 LIBRARIES = ["blas", "fft", "solver", "rng", "sparse", "primitives", "direct", "tensor"]
 JUDGED_BY = {"numpy": LIBRARIES, "cupy": LIBRARIES, "torch": ["dnn"]}
 
@@ -182,9 +182,10 @@ def judge_observed(judge, options, library, verdict):
             continue
         verdict.calls += 1
         for noted in call["commands"]:
-            name, dtype = noted["operation"], noted["fields"]["dtype"]
+            name = noted["operation"]
             if noted["outcome"] != "ok" or name in oracles.NOT_JUDGED:
                 continue  # what the call says may be so
+            dtype = noted["fields"]["dtype"]
             command = Command(judge, noted, contents, options.idle)
             oracles.ORACLES[name.split(".")[1]](command)
             judged.add((name, dtype))

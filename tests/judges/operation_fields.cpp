@@ -141,6 +141,8 @@ json fields_of(const OperationInfo& info, const std::byte* op) {
   static const auto all = [] {
     Writers made;
     add(made, blas::Operations{});
+    add(made, direct::Operations{});
+    add(made, fft::Operations{});
     add(made, solver::Operations{});
     return made;
   }();

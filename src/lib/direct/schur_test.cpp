@@ -65,30 +65,6 @@ std::vector<T> expect_schur(DirectSolver<T, I> solver, const Dense& a, const Row
   return memory;
 }
 
-TYPED_TEST(DirectSchur, OfEveryKind) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  const std::vector<std::pair<std::int64_t, Rows>> cases{
-      {2, {0}},  {2, {1}}, {7, {0, 3, 6}}, {7, {0, 1, 2, 3, 5, 6}}, {90, {4, 5, 6, 40, 88}},
-      {90, {89}}};
-  for (const auto kind :
-       {Kind::general, Kind::symmetric, Kind::hermitian, Kind::positive_definite}) {
-    for (const auto view : {View::full, View::lower, View::upper}) {
-      if (kind == Kind::general && view != View::full) continue;
-      for (const auto& [n, rows] : cases) {
-        SCOPED_TRACE(::testing::Message()
-                     << "kind " << static_cast<int>(kind) << " view " << static_cast<int>(view)
-                     << " n " << n << " of " << rows.size() << " rows");
-        const auto a = dominant<T>(n, kind, static_cast<std::uint64_t>(n));
-        for (const auto other : {Other::absent, Other::filled}) {
-          const Stored<T, I> stored(a, view, other);
-          expect_schur(direct::on(device()).solver(stored.on_device(), {kind, view}), a, rows);
-        }
-      }
-    }
-  }
-}
-
 /// What is eliminated is a diagonal of powers of four, all else small integers.
 TYPED_TEST(DirectSchurOfAllTypes, OfADiagonalIsExact) {
   using T = typename TypeParam::first_type;

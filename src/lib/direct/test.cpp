@@ -13,35 +13,6 @@ template <class T>
 class DirectOfAllTypes : public DirectTest {};
 TYPED_TEST_SUITE(DirectOfAllTypes, NumbersAndIndices);
 
-TYPED_TEST(Direct, SolvesSystemsOfEveryKind) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  for (const auto kind :
-       {Kind::general, Kind::symmetric, Kind::hermitian, Kind::positive_definite}) {
-    for (const auto view : {View::full, View::lower, View::upper}) {
-      if (kind == Kind::general && view != View::full) continue;
-      for (const std::int64_t n : {1, 2, 7, 90}) {
-        SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << " view "
-                                          << static_cast<int>(view) << " n " << n);
-        const auto a = dominant<T>(n, kind, static_cast<std::uint64_t>(n));
-        for (const auto other : {Other::absent, Other::filled}) {
-          const Stored<T, I> stored(a, view, other);
-          const auto solver =
-              direct::on(device()).solver(stored.on_device(), {.kind = kind, .view = view});
-          for (const auto transpose : kTransposes) {
-            const bool adjoint = kind == Kind::hermitian || kind == Kind::positive_definite;
-            if (ComplexElement<T> && adjoint && transpose == Transpose::yes) continue;
-            if (ComplexElement<T> && kind == Kind::symmetric && transpose == Transpose::conjugate)
-              continue;
-            for (const int steps : {0, 2})
-              expect_solved(solver, a, {.transpose = transpose, .refinement = steps});
-          }
-        }
-      }
-    }
-  }
-}
-
 /// Of a power of four the inverse and the root are exact.
 TYPED_TEST(DirectOfAllTypes, SolvesADiagonalExactly) {
   using T = typename TypeParam::first_type;

@@ -5,8 +5,7 @@
 
 #include "bad_arguments.hpp"
 
-// Batches that are not packed. Their integers and lengths of 1, 2 and 4 are exact whatever the
-// algorithm, so each gives what the packed batch gives, bit for bit.
+// Batches that are not packed, beside those of the catalogue.
 
 namespace troupe::test {
 namespace {
@@ -27,48 +26,6 @@ class FftLayouts : public Typed<T> {
 };
 TYPED_TEST_SUITE(FftLayouts, Reals);
 
-/// The extents of one side: of the complex one of a real transform if `half`.
-Extents side_of(Extents extents, bool half) {
-  auto& last = extents.extent[extents.rank - 1];
-  if (half) last = last / 2 + 1;
-  return extents;
-}
-
-/// Calls `visit(packed, stored)` for each element of a batch: its place in the packed batch, and in
-/// one that is stored as `storage` says, none of whose numbers is 0.
-void for_each_element(const Extents& extents, std::int64_t batch, const Storage& storage,
-                      const std::function<void(std::size_t, std::size_t)>& visit) {
-  std::array<std::int64_t, 3> n{1, 1, 1}, stored{1, 1, 1};
-  for (std::uint32_t d = 0; d < extents.rank; ++d) {  // aligned to the last dimension
-    n[3 - extents.rank + d] = extents.extent[d];
-    stored[3 - extents.rank + d] = storage.stored[d];
-  }
-  std::size_t packed = 0;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    for (std::int64_t i = 0; i < n[0]; ++i) {
-      for (std::int64_t j = 0; j < n[1]; ++j) {
-        for (std::int64_t k = 0; k < n[2]; ++k) {
-          visit(packed++,
-                static_cast<std::size_t>(b * storage.distance +
-                                         ((i * stored[1] + j) * stored[2] + k) * storage.stride));
-        }
-      }
-    }
-  }
-}
-
-template <class E>
-std::vector<E> scattered(const std::vector<E>& packed, const Extents& extents, std::int64_t batch,
-                         const Storage& storage) {
-  std::size_t size = 0;
-  for_each_element(extents, batch, storage,
-                   [&](std::size_t, std::size_t at) { size = std::max(size, at + 1); });
-  std::vector<E> all(size, E(-7));
-  for_each_element(extents, batch, storage,
-                   [&](std::size_t from, std::size_t to) { all[to] = packed[from]; });
-  return all;
-}
-
 template <class E>
 std::vector<E> integers(std::int64_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -83,83 +40,6 @@ std::vector<E> integers(std::int64_t count, std::uint64_t seed) {
     }
   }
   return values;
-}
-
-std::int64_t elements_in(const Extents& extents) {
-  std::int64_t volume = 1;
-  for (std::uint32_t d = 0; d < extents.rank; ++d) volume *= extents.extent[d];
-  return volume;
-}
-
-/// Some ways to store `batch` transforms: with gaps between elements, within a larger array,
-/// interleaved, and all of it.
-std::vector<Storage> storages_of(const Extents& extents, std::int64_t batch) {
-  Storage gaps{.stride = 3}, larger{.stride = 1}, interleaved{.distance = 1, .stride = batch},
-      all{.stride = 2};
-  for (std::uint32_t d = 0; d < extents.rank; ++d) {
-    const auto n = extents.extent[d];
-    gaps.stored[d] = interleaved.stored[d] = n;
-    larger.stored[d] = n + 1 + d;
-    all.stored[d] = n + 2;
-  }
-  const auto whole = [](const Storage& storage) {
-    std::int64_t elements = storage.stride;
-    for (const auto extent : storage.stored) elements *= std::max<std::int64_t>(extent, 1);
-    return elements;
-  };
-  gaps.distance = whole(gaps), larger.distance = whole(larger), all.distance = whole(all) + 5;
-  return {gaps, larger, interleaved, all};
-}
-
-/// Batches of In that become Out by `run(x, y, shape)`.
-template <class In, class Out, class Run>
-void check_layouts(const Extents& extents, const Run& run) {
-  constexpr std::int64_t kBatch = 3;
-  constexpr bool kReal = !std::is_same_v<In, Out>;
-  const auto from = side_of(extents, kReal && !std::is_floating_point_v<In>);
-  const auto to = side_of(extents, kReal && !std::is_floating_point_v<Out>);
-  auto packed = integers<In>(kBatch * elements_in(from), 51);
-  if constexpr (kReal && std::is_floating_point_v<Out>) {  // the spectrum of something real
-    const auto real = put(integers<Out>(kBatch * elements_in(to), 52));
-    const auto spectrum = put(packed);
-    fft::on(device()).real_to_complex(real, spectrum, {extents, kBatch}).get();
-    packed = device().download(spectrum);
-  }
-  const auto x = put(packed);
-  const auto y = put(std::vector<Out>(static_cast<std::size_t>(kBatch * elements_in(to))));
-  run(x, y, FftOptions{extents, kBatch}).get();
-  const auto expected = device().download(y);
-  for (const auto& input : storages_of(from, kBatch)) {
-    for (const auto& output : storages_of(to, kBatch)) {
-      SCOPED_TRACE(::testing::Message() << extents.rank << " dimensions, input stride "
-                                        << input.stride << ", output stride " << output.stride);
-      const auto stored_x = put(scattered(packed, from, kBatch, input));
-      const auto before = scattered(std::vector<Out>(expected.size(), Out(9)), to, kBatch, output);
-      const auto stored_y = put(before);
-      run(stored_x, stored_y, FftOptions{extents, kBatch, input, output}).get();
-      EXPECT_EQ(device().download(stored_y), scattered(expected, to, kBatch, output));
-    }
-  }
-}
-
-TYPED_TEST(FftLayouts, GiveWhatThePackedBatchGives) {
-  using T = TypeParam;
-  using C = std::complex<T>;
-  auto ffts = fft::on(device());
-  for (const auto& extents : {Extents{4}, Extents{2, 4}, Extents{4, 2}, Extents{2, 4, 4}}) {
-    check_layouts<C, C>(extents, [&](const auto& x, const auto& y, const FftOptions& shape) {
-      return ffts.forward(x, y, shape);
-    });
-    check_layouts<C, C>(extents, [&](const auto& x, const auto& y, const FftOptions& shape) {
-      return ffts.inverse(x, y, shape);
-    });
-    check_layouts<T, C>(extents, [&](const auto& x, const auto& y, const FftOptions& shape) {
-      return ffts.real_to_complex(x, y, shape);
-    });
-    check_layouts<C, T>(extents, [&](const auto& x, const auto& y, const FftOptions& shape) {
-      return ffts.complex_to_real(x, y, shape);
-    });
-  }
 }
 
 /// As for a spectrogram.
@@ -179,36 +59,6 @@ TYPED_TEST(FftLayouts, MayOverlapInAnInputThatIsOnlyRead) {
       .get();
   EXPECT_EQ(device().download(overlapping), device().download(packed));
   EXPECT_EQ(device().download(x), signal);
-}
-
-TYPED_TEST(FftLayouts, OfRealsWorkInPlace) {
-  using C = std::complex<TypeParam>;
-  constexpr std::int64_t kBatch = 3;
-  for (const auto& extents : {Extents{4}, Extents{4, 2}, Extents{4, 4}, Extents{2, 4, 4}}) {
-    const auto half = side_of(extents, true);
-    auto room = half;
-    room.extent[extents.rank - 1] *= 2;
-    const Storage padded{elements_in(room), 1, room.extent};
-    const auto values = integers<TypeParam>(kBatch * elements_in(extents), 54);
-    const auto x = put(values);
-    const auto y = device().template alloc<C>(kBatch * elements_in(half));
-    fft::on(device()).real_to_complex(x, y, {extents, kBatch}).get();
-    const auto expected = device().download(y);
-
-    auto before = scattered(values, extents, kBatch, padded);
-    before.resize(static_cast<std::size_t>(kBatch * elements_in(room)), TypeParam(-7));
-    const auto z = put(before);
-    fft::on(device()).real_to_complex_in_place(z, {extents, kBatch}).get();
-    const auto there = device().download(z);
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      EXPECT_EQ(C(there[2 * i], there[2 * i + 1]), expected[i]) << i;
-
-    fft::on(device()).complex_to_real_in_place(z, {extents, kBatch}).get();
-    const auto back = device().download(z);
-    for_each_element(extents, kBatch, padded, [&](std::size_t packed, std::size_t at) {
-      EXPECT_EQ(back[at], values[packed] * static_cast<TypeParam>(elements_in(extents)));
-    });
-  }
 }
 
 TEST_F(BadArguments, OfTransformsThatAreNotPacked) {

@@ -1,74 +1,7 @@
-#include <nlohmann/json.hpp>
-
 #include "call.hpp"
 
 namespace troupe::judge {
 namespace {
-
-/// "input" and "output": [distance, stride, [stored extents]].
-fft::Storage storage_of(const Call& c, const std::string& name) {
-  const auto parts = c.get<nlohmann::json>(name);
-  return {.distance = parts.at(0).get<std::int64_t>(),
-          .stride = parts.at(1).get<std::int64_t>(),
-          .stored = parts.at(2).get<std::array<std::int64_t, fft::kMaxRank>>()};
-}
-
-FftOptions shape_of(const Call& c) {
-  FftOptions options;
-  const auto extents = c.get<std::vector<std::int64_t>>("extents");
-  options.extents.rank = static_cast<std::uint32_t>(extents.size());
-  std::copy(extents.begin(), extents.end(), options.extents.extent.begin());
-  options.batch = c.integer("batch");
-  options.input = storage_of(c, "input_storage");
-  options.output = storage_of(c, "output_storage");
-  return options;
-}
-
-template <class R>
-void add_fft(Runs& runs) {
-  using C = std::complex<R>;
-  const auto add = calls_of<C>(runs, [](Device& device) { return fft::on(device); });
-  add("forward", [](Call& c, auto fft) {
-    fft.template forward<R>(c.buffer<C>("x"), c.buffer<C>("y"), shape_of(c)).get();
-  });
-  add("inverse", [](Call& c, auto fft) {
-    fft.template inverse<R>(c.buffer<C>("x"), c.buffer<C>("y"), shape_of(c)).get();
-  });
-  add("forward_in_place", [](Call& c, auto fft) {
-    const auto x = c.buffer<C>("x");
-    fft.template forward<R>(x, x, shape_of(c)).get();
-  });
-  add("real_to_complex", [](Call& c, auto fft) {
-    fft.template real_to_complex<R>(c.buffer<R>("x"), c.buffer<C>("y"), shape_of(c)).get();
-  });
-  add("complex_to_real", [](Call& c, auto fft) {
-    fft.template complex_to_real<R>(c.buffer<C>("x"), c.buffer<R>("y"), shape_of(c)).get();
-  });
-  add("real_to_complex_in_place", [](Call& c, auto fft) {
-    fft.template real_to_complex_in_place<R>(c.buffer<R>("x"), shape_of(c)).get();
-  });
-  add("complex_to_real_in_place", [](Call& c, auto fft) {
-    fft.template complex_to_real_in_place<R>(c.buffer<R>("x"), shape_of(c)).get();
-  });
-}
-
-/// Complex numbers are pairs of these.
-template <class T>
-void add_fft_of_pairs(Runs& runs) {
-  const auto add = calls_of<T>(runs, [](Device& device) { return fft::on(device); });
-  add("forward", [](Call& c, auto fft) {
-    fft.template forward<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
-  });
-  add("inverse", [](Call& c, auto fft) {
-    fft.template inverse<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
-  });
-  add("real_to_complex", [](Call& c, auto fft) {
-    fft.template real_to_complex<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
-  });
-  add("complex_to_real", [](Call& c, auto fft) {
-    fft.template complex_to_real<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
-  });
-}
 
 RandomOptions random_options(const Call& c) {
   return {.seed = c.get<std::uint64_t>("seed"),
@@ -150,11 +83,6 @@ void add_sequence(Runs& runs) {
 }
 
 }  // namespace
-
-void add_transforms(Runs& runs) {
-  for_types<float, double>([&runs]<class R>(R) { add_fft<R>(runs); });
-  for_types<Half, BFloat16>([&runs]<class T>(T) { add_fft_of_pairs<T>(runs); });
-}
 
 void add_random(Runs& runs) {
   for_types<float, double>([&runs]<class T>(T) { add_real_laws<T>(runs); });
