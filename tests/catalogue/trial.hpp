@@ -92,7 +92,7 @@ class Trial {
   blas::Side side() { return flip() ? blas::Side::left : blas::Side::right; }
   blas::Diagonal diagonal() { return flip() ? blas::Diagonal::stored : blas::Diagonal::unit; }
   blas::Transpose transpose() { return reference::kTransposes[random.below(3)]; }
-  /// Fractions of numbers of 16 bits are those of 64.
+  /// Fractions of numbers of 16 bits are multiples of 1/64, which these types have exactly.
   template <class T>
   std::vector<Wide> numbers(std::int64_t count, Data data = Data::integers) {
     using N = std::conditional_t<FieldElement<T>, T, float>;
@@ -106,8 +106,8 @@ class Trial {
   Dense dense(std::int64_t rows, std::int64_t columns, Data data = Data::integers) {
     return {rows, columns, numbers<T>(rows * columns, data)};
   }
-  /// The same of a call that may vary: an extent, and numbers, for this trial's breadth. Sums of
-  /// narrow elements stay exact. `inverted`: of a matrix whose inverse is asked for, which of
+  /// The same of a call that may vary: an extent, and numbers, for this trial's breadth.
+  /// `inverted`: of a matrix whose inverse is asked for, which of
   /// integers grows fast.
   template <class T>
   std::int64_t length(bool inverted = false) {

@@ -46,3 +46,20 @@ def from_band(xp, a, rows, columns, below, above):
         for i in range(max(0, j - above), min(rows, j + below + 1)):
             full[i, j] = a[above + i - j, j]
     return full
+
+
+def exchanged(rows, pivots, first=0, backward=False):
+    """Each row, from the first on, is exchanged with the one that its pivot names."""
+    pairs = list(enumerate((int(pivot) for pivot in pivots), first))
+    for row, pivot in reversed(pairs) if backward else pairs:
+        if 0 <= pivot < len(rows):
+            rows[[row, pivot]] = rows[[pivot, row]]
+    return rows
+
+
+def product_of_factors(xp, factors, pivots):
+    """P L U by the factors and pivots (from 0 on) of getrf, and L."""
+    m, n = factors.shape
+    k = min(m, n)
+    lower = xp.tril(factors[:, :k], -1) + xp.eye(m, k)
+    return exchanged(lower @ xp.triu(factors[:k]), pivots, backward=True), lower

@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of the first operation of the call that has some.
+/// The numbers of the first operation of the call that has any.
 Unusual unusual_of(const json& all, const catalogue::CallInfo& call, DType dtype) {
   std::istringstream names{std::string(call.operations)};
   for (std::string name; names >> name;) {

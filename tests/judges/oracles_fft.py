@@ -55,7 +55,7 @@ def transform(c):
         between = np.ones(after.size, bool)
         between[at] = False
         c.demand("elements between the transforms that changed", np.sum(after[between] != before[between]), 0)
-    c.may_change("input" if real_out else "", "output")
+    c.may_change("output", *(["input"] if real_out else []))
     if real_out and np.isnan(wanted).any():
         return  # not all of such a spectrum is read
     found, is_number = after[at], ~np.isnan(wanted)

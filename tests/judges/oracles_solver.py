@@ -4,7 +4,7 @@ import numpy as np
 
 from case import is_complex
 from command import matrix, vector
-from dense import half, op, triangle, whole
+from dense import exchanged, half, op, product_of_factors, triangle, whole
 
 NOT_JUDGED = {}
 
@@ -81,30 +81,13 @@ def lauum(c):
     c.expect("a", a, product, 16 * c.n, half(c.xp, c.n, c.uplo))
 
 
-def exchanged(rows, pivots, first=0, backward=False):
-    """Each row, from the first on, is exchanged with the one that its pivot names."""
-    pairs = list(enumerate((int(pivot) for pivot in pivots), first))
-    for row, pivot in reversed(pairs) if backward else pairs:
-        if 0 <= pivot < len(rows):
-            rows[[row, pivot]] = rows[[pivot, row]]
-    return rows
-
-
 def pivots_of(c, count, after=False):
     return c.stored("pivots", "i64", after)[:count] - 1 if c.has("pivots") else np.arange(count)
 
 
-def product_of_factors(c, factors, pivots):
-    """P L U"""
-    m, n = factors.shape
-    k = min(m, n)
-    lower = c.xp.tril(factors[:, :k], -1) + c.xp.eye(m, k)
-    return exchanged(lower @ c.xp.triu(factors[:k]), pivots, backward=True), lower
-
-
 def getrf(c):
     a = square(c, c.m)
-    product, lower = product_of_factors(c, c.after("a", a), pivots_of(c, min(c.m, c.n), after=True))
+    product, lower = product_of_factors(c.xp, c.after("a", a), pivots_of(c, min(c.m, c.n), after=True))
     close(c, "P L U - A", product, c.get("a", a), c.n)
     if c.has("pivots"):
         c.demand("a multiplier above 1", float(abs(lower).max()) - 1, 0.5)  # |Re| + |Im| decides of complex ones
@@ -112,7 +95,7 @@ def getrf(c):
 
 
 def getrs(c):
-    a, _ = product_of_factors(c, c.get("a", square(c)), pivots_of(c, c.n))
+    a, _ = product_of_factors(c.xp, c.get("a", square(c)), pivots_of(c, c.n))
     into = matrix(c.n, c.nrhs, c.ldb)
     x = c.after("b", into)
     scale = max(1.0, float(abs(x).max()))

@@ -35,7 +35,7 @@ void add_product(Catalogue& catalogue) {
         constexpr bool kBytes = sizeof(A) == 1;
         const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
                    tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;
-        // And in such extents; 8 bits add up to few numbers that bf16 has.
+        // It wants such extents of them; and bf16 has few of the sums of numbers of 8 bits.
         const auto extent = [&t] { return kBytes ? 16 * t.random.between(1, 4) : t.length<A>(); };
         const auto m = extent(), n = extent(), k = sizeof(D) == 2 && kBytes ? kK : extent();
         const auto a = ta == Transpose::no ? t.varied<A>(m, k) : t.varied<A>(k, m);

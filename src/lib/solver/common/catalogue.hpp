@@ -77,7 +77,7 @@ void demand_same_values(Trial& t, const GpuRef<R>& some, const GpuRef<R>& others
       },
       most);
 }
-/// What a call tells of its iterations.
+/// The call tells that it has converged, and of its iterations what may be.
 template <class Told>
 void demand_told(Trial& t, const Future<Told>& told) {
   t.check([told]() -> std::string {

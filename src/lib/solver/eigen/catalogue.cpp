@@ -65,7 +65,7 @@ void add_symmetric_eigenvalues(Catalogue& catalogue) {
       const auto first = part ? t.random.between(1, n) : 1,
                  last = part ? t.random.between(first, n) : n;
       const auto range = EigenRange::indices(first, last);
-      // With vectors, and now and then without: the values are the same.
+      // The problem is solved with vectors, and now and then without: the values are the same.
       const auto solve = [&](Vectors vectors, const MatrixRef<GpuRef<T>>& at) {
         const auto b_at = put_half<T>(t, b, uplo, n + t.random.below(3));
         const auto w = t.room<R>(n);

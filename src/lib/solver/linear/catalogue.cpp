@@ -198,7 +198,7 @@ void add_general_systems(Catalogue& catalogue) {
                last = t.random.between(first, m);
     auto a = t.dense<T>(m, n);
     std::vector<Pivot> pivots;
-    // Those outside of the matrix exchange nothing.
+    // Pivots outside of the matrix exchange nothing.
     for (std::int64_t i = 0; i < m; ++i) pivots.push_back(t.random.between(0, m + 1));
     const auto at = t.put<T>(a, t.random.below(3));
     const auto order = t.flip() ? solver::Order::forward : solver::Order::backward;

@@ -106,8 +106,8 @@ void add_singular_values(Catalogue& catalogue) {
   });
 }
 
-/// All of U and V by Jacobi's method, of at most 32 rows and columns; of tall matrices the first
-/// columns by way of A^H A, which loses half of the digits.
+/// Jacobi's method makes all of U and V, of at most 32 rows and columns. By way of A^H A the first
+/// columns of tall matrices are made, which loses half of the digits.
 template <class T>
 void add_batches_of_singular_values(Catalogue& catalogue) {
   using R = RealOf<T>;
@@ -118,7 +118,7 @@ void add_batches_of_singular_values(Catalogue& catalogue) {
       const auto k = std::min(m, n), rank = jacobi ? k : t.random.between(1, n);
       const auto columns_u = jacobi ? m : rank, columns_v = jacobi ? n : rank;
       auto all = t.dense<T>(m, n * batch, Data::fractions);
-      // Well conditioned, where that counts.
+      // By way of A^H A the matrices are to be well conditioned.
       for (std::int64_t j = 0; !jacobi && j < all.columns; ++j)
         all(j % n, j) = reference::widen(
             reference::to_number<T>(all(j % n, j) + static_cast<double>(2 * m + j % n * 2)));
